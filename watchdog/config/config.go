@@ -1,0 +1,103 @@
+// Package config is the agent's configuration: one struct, read from YAML,
+// checked with line numbers.
+package config
+
+import (
+	"time"
+)
+
+// Mode says whether the agent may act on a worker.
+type Mode string
+
+// Observe does everything but the last steps; Enforce also quarantines and evicts.
+const (
+	Observe Mode = "observe"
+	Enforce Mode = "enforce"
+)
+
+// Config is the whole configuration. Every field has a default; see Default.
+type Config struct {
+	Mode          Mode       `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
+	StateDir      string     `yaml:"state_dir" doc:"where incidents are kept"`
+	RunDir        string     `yaml:"run_dir" doc:"socket and lock of the agent"`
+	Listen        string     `yaml:"listen" doc:"loopback address of page, API and metrics; empty: only the unix socket"`
+	Node          string     `yaml:"node" doc:"name of this node in incidents; default: host name"`
+	LogLevel      string     `yaml:"log_level" doc:"debug, info, warn or error"`
+	LogFormat     string     `yaml:"log_format" doc:"console or json"`
+	Masters       []int      `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
+	Sampling      Sampling   `yaml:"sampling"`
+	Thresholds    Thresholds `yaml:"thresholds"`
+	EvictSpinning bool       `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
+	ShowQueries   bool       `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
+	Culprits      []Culprit  `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
+	Hook          Hook       `yaml:"quarantine_hook"`
+	Rails         Rails      `yaml:"rails"`
+	Retention     Retention  `yaml:"retention"`
+}
+
+// Sampling sets the rates of the sampler.
+type Sampling struct {
+	Rate  int `yaml:"rate" doc:"samples a second per CPU in the steady state"`
+	Burst int `yaml:"burst" doc:"samples a second of a suspected worker"`
+}
+
+// Thresholds are the judge's. Suspect, Runaway and ActAfter are CPU time
+// without progress; Blocked and Spinning are wall time.
+type Thresholds struct {
+	Suspect  time.Duration `yaml:"suspect"`
+	Runaway  time.Duration `yaml:"runaway"`
+	Blocked  time.Duration `yaml:"blocked"`
+	Spinning time.Duration `yaml:"spinning"`
+	ActAfter time.Duration `yaml:"act_after" doc:"how long a stall must last before the worker is evicted, unless a picker is proven to run"`
+	Young    time.Duration `yaml:"young" doc:"CPU time that a starting worker may use before its first turn"`
+}
+
+// Culprit says how to read upstream and version off a stuck Lua stack.
+type Culprit struct {
+	Frame    string `yaml:"frame" doc:"file name of the Lua chunk, such as wrr.lua"`
+	Upstream string `yaml:"upstream" doc:"local or argument that holds the upstream's name"`
+	Version  string `yaml:"version" doc:"local or argument that holds the version"`
+}
+
+// Hook carries a quarantine to a balancer that does not read the ledger.
+// Either File or Command is set, or neither.
+type Hook struct {
+	File    string        `yaml:"file" doc:"append one line per quarantine to this file"`
+	Line    string        `yaml:"line" doc:"the line, a text/template with .Upstream and .Version"`
+	Command []string      `yaml:"command" doc:"run this program, without a shell; arguments are templates too"`
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Rails bound what the agent may do.
+type Rails struct {
+	Evictions      int           `yaml:"evictions" doc:"size of the token bucket of evictions"`
+	EvictionRefill time.Duration `yaml:"eviction_refill" doc:"one more eviction each"`
+	QuarantineBase time.Duration `yaml:"quarantine_base" doc:"length of a first quarantine; doubled each time"`
+	QuarantineMax  time.Duration `yaml:"quarantine_max"`
+	PanicShare     float64       `yaml:"panic_share" doc:"stop quarantining once this share of the upstreams would be"`
+}
+
+// Retention bounds the incidents on disk.
+type Retention struct {
+	Count int   `yaml:"count"`
+	Bytes int64 `yaml:"bytes"`
+}
+
+// Default returns the configuration that an empty file means.
+func Default() Config {
+	return Config{
+		Mode: Observe, StateDir: "/var/lib/spinguard", RunDir: "/run/spinguard", Listen: "127.0.0.1:9517",
+		LogLevel: "info", LogFormat: "console",
+		Sampling: Sampling{Rate: 49, Burst: 997},
+		Thresholds: Thresholds{
+			Suspect: 100 * time.Millisecond, Runaway: 300 * time.Millisecond, Blocked: time.Second,
+			Spinning: 2 * time.Second, ActAfter: 5 * time.Second, Young: 10 * time.Second,
+		},
+		Hook: Hook{Line: "{{.Upstream}} {{.Version}}", Timeout: 5 * time.Second},
+		Rails: Rails{
+			Evictions: 16, EvictionRefill: 15 * time.Second,
+			QuarantineBase: 30 * time.Second, QuarantineMax: 300 * time.Second, PanicShare: 0.5,
+		},
+		Retention: Retention{Count: 200, Bytes: 1 << 30},
+	}
+}
