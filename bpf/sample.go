@@ -1,5 +1,3 @@
-// Package bpf loads the sampler and turns its records into samples. The BPF
-// program copies and interprets nothing; neither does this package.
 package bpf
 
 import "time"

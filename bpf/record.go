@@ -1,0 +1,71 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+const (
+	headerSize = int(unsafe.Sizeof(samplerHeader{}))
+	stackAt    = int(unsafe.Offsetof(samplerRecord{}.Stack))
+)
+
+// decode copies a record of the ring into a Sample. The record may be reused
+// afterwards.
+func decode(raw []byte) (Sample, error) {
+	if len(raw) < headerSize {
+		return Sample{}, fmt.Errorf("record of the sampler: %d bytes, want at least %d", len(raw), headerSize)
+	}
+	var h samplerHeader
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&h)), headerSize), raw)
+	s := Sample{
+		When: time.Duration(h.When), PID: int(h.Pid), TID: int(h.Tid), CPU: int(h.Cpu),
+		Weight: time.Duration(h.Weight), CPUTime: time.Duration(h.CpuTime),
+		Voluntary: h.Voluntary, Involuntary: h.Involuntary,
+		Progress: h.Progress, ProgressOK: h.ProgressOk != 0,
+		InKernel: h.InKernel != 0, Syscall: h.Syscall, Full: h.Full != 0, StackCut: h.StackCut != 0,
+		Registers: h.Regs,
+	}
+	if h.CrumbLen > 0 && int(h.CrumbLen) <= len(h.Crumb) {
+		s.Crumb = append([]byte(nil), h.Crumb[:h.CrumbLen]...)
+	}
+	if !s.Full {
+		return s, nil
+	}
+	return s, s.decodeWindows(raw, &h)
+}
+
+// The layout of a record behind its header.
+var layout = struct{ kernel, luaGlobal, luaState, luaStack uintptr }{
+	unsafe.Offsetof(samplerRecord{}.Kernel), unsafe.Offsetof(samplerRecord{}.LuaGlobal),
+	unsafe.Offsetof(samplerRecord{}.LuaState), unsafe.Offsetof(samplerRecord{}.LuaStack),
+}
+
+// decodeWindows copies the windows behind the header.
+func (s *Sample) decodeWindows(raw []byte, h *samplerHeader) error {
+	if len(raw) < stackAt {
+		return fmt.Errorf("record of the sampler: %d bytes, want at least %d with its windows", len(raw), stackAt)
+	}
+	kept := append([]byte(nil), raw...)
+	var err error
+	cut := func(addr uint64, at, end uintptr, n uint32) Window {
+		if uintptr(n) > end-at {
+			err = fmt.Errorf("record of the sampler: window of %d bytes, at most %d fit", n, end-at)
+			return Window{}
+		}
+		return Window{addr, kept[at : at+uintptr(n) : at+uintptr(n)]}
+	}
+	s.LuaGlobal = cut(h.LuaGlobalAddr, layout.luaGlobal, layout.luaState, h.LuaGlobalLen)
+	s.LuaState = cut(h.LuaStateAddr, layout.luaState, layout.luaStack, h.LuaStateLen)
+	s.LuaStack = cut(h.LuaStackAddr, layout.luaStack, uintptr(stackAt), h.LuaStackLen)
+	s.Stack = cut(h.StackAddr, uintptr(stackAt), uintptr(len(kept)), h.StackLen)
+	if h.KernelLen > 0 {
+		frames := cut(0, layout.kernel, layout.luaGlobal, uint32(h.KernelLen)).Data
+		for ; len(frames) >= 8; frames = frames[8:] {
+			s.KernelStack = append(s.KernelStack, binary.NativeEndian.Uint64(frames))
+		}
+	}
+	return err
+}

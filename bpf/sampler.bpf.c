@@ -1,0 +1,239 @@
+//go:build ignore
+/* SPDX-License-Identifier: (MIT OR GPL-2.0) */
+/* The sampler: on each tick of a cpu-clock event, if the thread on this CPU is
+ * watched, copy what the agent needs to understand it later. It copies and
+ * interprets nothing. Kernel floor: 5.8 (ring buffer). */
+#include "include/kernel.h"
+#include "include/event.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* The agent's pid namespace, so that pids mean the same on both sides. */
+const volatile __u64 ns_dev;
+const volatile __u64 ns_ino;
+/* Size of a kernel stack, for kernels without bpf_task_pt_regs (before 5.15). */
+const volatile __u64 thread_size = 16384;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct watch);
+} watched SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} ring SEC(".maps");
+
+/* A record is far bigger than a BPF stack. Only this program uses the scratch,
+ * and timer interrupts of one CPU do not nest. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct record);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTER_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Never read: it makes bpf2go emit the Go types. */
+const enum counter *unused_counter __attribute__((unused));
+
+static __always_inline void count(enum counter which)
+{
+	__u32 key = which;
+	__u64 *n = bpf_map_lookup_elem(&counters, &key);
+
+	if (n)
+		*n += 1;
+}
+
+/* The user registers: those of the interrupt if it hit user code, else those
+ * that the kernel saved when the thread entered it. */
+static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct task_struct *task, struct pt_regs *out,
+				     struct header *h)
+{
+	void *saved;
+
+	h->in_kernel = (ctx->regs.cs & 3) != 3;
+	if (h->in_kernel) {
+		saved = BPF_CORE_READ(task, stack);
+		saved += thread_size - sizeof(struct pt_regs);
+		if (bpf_probe_read_kernel(out, sizeof(*out), saved))
+			return -1;
+		return (out->cs & 3) == 3 ? 0 : -1;
+	}
+	out->r15 = ctx->regs.r15; out->r14 = ctx->regs.r14; out->r13 = ctx->regs.r13; out->r12 = ctx->regs.r12;
+	out->bp = ctx->regs.bp; out->bx = ctx->regs.bx; out->r11 = ctx->regs.r11; out->r10 = ctx->regs.r10;
+	out->r9 = ctx->regs.r9; out->r8 = ctx->regs.r8; out->ax = ctx->regs.ax; out->cx = ctx->regs.cx;
+	out->dx = ctx->regs.dx; out->si = ctx->regs.si; out->di = ctx->regs.di; out->ip = ctx->regs.ip;
+	out->sp = ctx->regs.sp; out->orig_ax = -1;
+	return 0;
+}
+
+static __always_inline void copy_stack(struct record *r, __u64 sp, __u64 end)
+{
+	__u64 len = STACK_MAX;
+
+	r->h.stack_addr = sp;
+	if (end > sp && end - sp < len)
+		len = end - sp;
+	else
+		r->h.stack_cut = 1;
+	/* A page that is not there fails the whole copy: then take what is nearer. */
+	for (int i = 0; i < 4; i++) {
+		len &= 2 * STACK_MAX - 1;
+		if (len > STACK_MAX)
+			len = STACK_MAX;
+		if (!bpf_probe_read_user(r->stack, len, (void *)sp)) {
+			r->h.stack_len = len;
+			return;
+		}
+		r->h.stack_cut = 1;
+		len /= 2;
+	}
+	count(COUNTER_NO_STACK);
+}
+
+static __always_inline __u64 word(const __u8 *block, __u32 size, __u32 offset)
+{
+	__u64 v = 0;
+
+	if (offset < size - 8)
+		bpf_probe_read_kernel(&v, sizeof(v), block + offset);
+	return v;
+}
+
+/* The window of the Lua stack ends above the highest slot that anything points
+ * to: which of them is the frame's base is for the agent to find out. */
+static __always_inline void copy_lua(struct record *r, const struct watch *w, __u64 rdx)
+{
+	__u32 n = w->lua_global_size;
+	__u64 l = 0, high, low, stack, max, v;
+
+	if (!w->lua_global || n > LUA_GLOBAL_MAX)
+		return;
+	if (bpf_probe_read_user(r->lua_global, n, (void *)(w->lua_global + w->lua_global_offset)))
+		return;
+	r->h.lua_global_addr = w->lua_global + w->lua_global_offset;
+	r->h.lua_global_len = n;
+	if (bpf_probe_read_user(&l, sizeof(l), (void *)(w->lua_global + w->lua_cur_l)) || !l)
+		return;
+	r->h.lua_state_addr = l;
+	if (bpf_probe_read_user(r->lua_state, LUA_STATE_SIZE, (void *)l))
+		return;
+	r->h.lua_state_len = LUA_STATE_SIZE;
+	stack = word(r->lua_state, LUA_STATE_SIZE, w->lua_stack);
+	max = word(r->lua_state, LUA_STATE_SIZE, w->lua_max_stack);
+	high = word(r->lua_state, LUA_STATE_SIZE, w->lua_base);
+	v = word(r->lua_state, LUA_STATE_SIZE, w->lua_top);
+	if (v > high && v <= max)
+		high = v;
+	if (rdx > high && rdx <= max)
+		high = rdx;
+	if (!bpf_probe_read_user(&v, sizeof(v), (void *)(w->lua_global + w->lua_jit_base)) && v > high && v <= max)
+		high = v;
+	if (high < stack || high > max)
+		return;
+	high = high + LUA_ABOVE > max ? max : high + LUA_ABOVE;
+	low = high - stack > LUA_STACK_MAX ? high - LUA_STACK_MAX : stack;
+	high -= low;
+	high &= 2 * LUA_STACK_MAX - 1;
+	if (high > LUA_STACK_MAX)
+		high = LUA_STACK_MAX;
+	r->h.lua_stack_addr = low;
+	if (!bpf_probe_read_user(r->lua_stack, high, (void *)low))
+		r->h.lua_stack_len = high;
+}
+
+static __always_inline void copy_regs(struct header *h, const struct pt_regs *u)
+{
+	h->regs[0] = u->ax; h->regs[1] = u->dx; h->regs[2] = u->cx; h->regs[3] = u->bx;
+	h->regs[4] = u->si; h->regs[5] = u->di; h->regs[6] = u->bp; h->regs[7] = u->sp;
+	h->regs[8] = u->r8; h->regs[9] = u->r9; h->regs[10] = u->r10; h->regs[11] = u->r11;
+	h->regs[12] = u->r12; h->regs[13] = u->r13; h->regs[14] = u->r14; h->regs[15] = u->r15;
+	h->regs[16] = u->ip;
+	h->syscall = h->in_kernel ? (__s64)u->orig_ax : -1;
+}
+
+/* Whether the progress word stands still since the last sample. */
+static __always_inline int read_progress(struct header *h, struct watch *w)
+{
+	__u32 n = w->progress_size;
+	int still;
+
+	if (!w->progress_addr || (n != 4 && n != 8) ||
+	    bpf_probe_read_user(&h->progress, n == 4 ? 4 : 8, (void *)w->progress_addr)) {
+		count(COUNTER_NO_WORD);
+		return 0;
+	}
+	h->progress_ok = 1;
+	still = h->progress == w->last_progress;
+	w->last_progress = h->progress;
+	return still;
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	struct bpf_pidns_info ns = {};
+	struct task_struct *task;
+	struct pt_regs user = {};
+	struct watch *w;
+	struct record *r;
+	__u32 zero = 0;
+	__u64 end, size;
+	int still;
+
+	if (bpf_get_ns_current_pid_tgid(ns_dev, ns_ino, &ns, sizeof(ns)))
+		return 0; /* not of our pid namespace */
+	w = bpf_map_lookup_elem(&watched, &ns.pid);
+	if (!w || (w->period && w->period != ctx->sample_period))
+		return 0;
+	r = bpf_map_lookup_elem(&scratch, &zero);
+	if (!r)
+		return 0;
+	count(COUNTER_TAKEN);
+	__builtin_memset(&r->h, 0, sizeof(r->h));
+	task = (struct task_struct *)bpf_get_current_task();
+	r->h.when = bpf_ktime_get_ns();
+	r->h.weight = ctx->sample_period;
+	r->h.cpu = bpf_get_smp_processor_id();
+	r->h.pid = ns.tgid;
+	r->h.tid = ns.pid;
+	r->h.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
+	r->h.voluntary = BPF_CORE_READ(task, nvcsw);
+	r->h.involuntary = BPF_CORE_READ(task, nivcsw);
+	still = read_progress(&r->h, w);
+	if (w->crumb_addr && !bpf_probe_read_user(r->h.crumb, CRUMB_SIZE, (void *)w->crumb_addr))
+		r->h.crumb_len = CRUMB_SIZE;
+	if (user_regs(ctx, task, &user, &r->h))
+		count(COUNTER_NO_REGS);
+	copy_regs(&r->h, &user);
+
+	size = sizeof(r->h);
+	/* A still word may be the start of a stall: do not lose its first stacks. */
+	if (still || w->full_every <= 1 || ++w->count >= w->full_every) {
+		w->count = 0;
+		r->h.full = 1;
+		r->h.kernel_len = r->h.in_kernel ? bpf_get_stack(ctx, r->kernel, sizeof(r->kernel), 0) : 0;
+		end = w->stack_end ? w->stack_end : BPF_CORE_READ(task, mm, start_stack);
+		copy_lua(r, w, user.dx);
+		copy_stack(r, user.sp, end);
+		size = __builtin_offsetof(struct record, stack) + (r->h.stack_len & (2 * STACK_MAX - 1));
+		if (size > sizeof(*r))
+			size = sizeof(*r);
+	}
+	/* Nobody waits for the record of a worker that moves on. */
+	if (bpf_ringbuf_output(&ring, r, size, still ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+		count(COUNTER_LOST_RING);
+	return 0;
+}

@@ -1,0 +1,165 @@
+// Package bpf loads the sampler and turns its records into samples. The BPF
+// program copies and interprets nothing; neither does this package.
+package bpf
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+)
+
+// The steps that a RefusedError names.
+const (
+	stepLoad  = "loading the sampler"
+	stepEvent = "opening the cpu-clock event"
+)
+
+// A healthy thread's windows are copied with each n-th sample only.
+const calmFullEvery = 5
+
+// Sampler is the loaded program and its events. Goroutines may share it,
+// except that only one may call Read at a time. The caller closes it.
+type Sampler struct {
+	objects samplerObjects
+	reader  *ringbuf.Reader
+	record  ringbuf.Record
+	rate    int
+
+	mu     sync.Mutex
+	cpus   []int       // perf events of the steady rate, one per CPU
+	bursts map[int]int // tid -> perf event of the burst rate
+}
+
+// Open loads the sampler and starts it at rate samples a second on each CPU.
+// It needs Linux 5.8 with BTF, and root or CAP_BPF with CAP_PERFMON. Errors
+// are *RefusedError.
+func Open(rate int) (_ *Sampler, err error) {
+	s := &Sampler{rate: rate, bursts: map[int]int{}}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	if err := s.load(); err != nil {
+		return nil, thisHost().explain(stepLoad, err)
+	}
+	if s.reader, err = ringbuf.NewReader(s.objects.Ring); err != nil {
+		return nil, thisHost().explain(stepLoad, err)
+	}
+	if err := s.start(); err != nil {
+		return nil, thisHost().explain(stepEvent, err)
+	}
+	return s, nil
+}
+
+func (s *Sampler) load() error {
+	// Kernels before 5.11 count maps as locked memory. Where the limit can't
+	// be raised, newer kernels do not need it: so the attempt may fail.
+	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+	spec, err := loadSampler()
+	if err != nil {
+		return err
+	}
+	var ns unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &ns); err != nil {
+		return err
+	}
+	// Namespaces live on a device with major number 0, where the kernel's and
+	// the user's encoding of a device are the same.
+	if err := spec.Variables["ns_dev"].Set(ns.Dev); err != nil {
+		return err
+	}
+	if err := spec.Variables["ns_ino"].Set(ns.Ino); err != nil {
+		return err
+	}
+	return spec.LoadAndAssign(&s.objects, nil)
+}
+
+// start opens the steady event on every CPU.
+func (s *Sampler) start() error {
+	cpus, err := onlineCPUs()
+	if err != nil {
+		return err
+	}
+	for _, cpu := range cpus {
+		fd, err := openClock(-1, cpu, s.rate, s.objects.Sample.FD())
+		if err != nil {
+			return err
+		}
+		s.cpus = append(s.cpus, fd)
+	}
+	return nil
+}
+
+// Watch starts copying samples of the thread w.TID, or changes what is copied.
+func (s *Sampler) Watch(w Watch) error {
+	s.mu.Lock()
+	_, burst := s.bursts[w.TID]
+	s.mu.Unlock()
+	v := watchValue(w)
+	if burst {
+		v.Period, v.FullEvery = s.burstPeriod(w.TID), 1
+	}
+	return s.objects.Watched.Put(uint32(w.TID), v)
+}
+
+// Unwatch stops copying samples of a thread. A thread that is not watched is
+// not an error.
+func (s *Sampler) Unwatch(tid int) error {
+	s.closeBurst(tid)
+	err := s.objects.Watched.Delete(uint32(tid))
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Read returns the next sample. It waits until the deadline and then returns
+// os.ErrDeadlineExceeded, but only after all samples that are already there.
+// After Close it returns os.ErrClosed.
+func (s *Sampler) Read(deadline time.Time) (Sample, error) {
+	s.reader.SetDeadline(deadline)
+	if err := s.reader.ReadInto(&s.record); err != nil {
+		if errors.Is(err, ringbuf.ErrClosed) {
+			return Sample{}, os.ErrClosed
+		}
+		return Sample{}, err
+	}
+	return decode(s.record.RawSample)
+}
+
+// Close stops sampling and frees everything. It may be called twice.
+func (s *Sampler) Close() error {
+	s.mu.Lock()
+	for _, fd := range s.cpus {
+		_ = unix.Close(fd)
+	}
+	for _, fd := range s.bursts {
+		_ = unix.Close(fd)
+	}
+	s.cpus, s.bursts = nil, map[int]int{}
+	s.mu.Unlock()
+	if s.reader != nil {
+		_ = s.reader.Close()
+	}
+	return s.objects.Close()
+}
+
+func watchValue(w Watch) samplerWatch {
+	v := samplerWatch{
+		ProgressAddr: w.ProgressAddr, ProgressSize: uint32(w.ProgressSize), StackEnd: w.StackEnd, CrumbAddr: w.CrumbAddr,
+		FullEvery: calmFullEvery,
+		LuaGlobal: w.Lua.Global, LuaGlobalOffset: uint32(w.Lua.GlobalOffset), LuaGlobalSize: uint32(w.Lua.GlobalSize),
+		LuaCurL: uint32(w.Lua.CurL), LuaJitBase: uint32(w.Lua.JITBase), LuaBase: uint32(w.Lua.Base),
+		LuaTop: uint32(w.Lua.Top), LuaStack: uint32(w.Lua.Stack), LuaMaxStack: uint32(w.Lua.MaxStack),
+	}
+	if w.Full {
+		v.FullEvery = 1
+	}
+	return v
+}
