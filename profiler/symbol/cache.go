@@ -1,0 +1,155 @@
+package symbol
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+)
+
+// Cache holds images, the most recently used ones. Proxies that reload often,
+// and many workers of one program, share one image. Safe for concurrent use.
+type Cache struct {
+	mu      sync.Mutex
+	max     int
+	order   *list.List // of *cached, most recent first
+	byFile  map[fileKey]*list.Element
+	byBuild map[string]*list.Element
+}
+
+// fileKey tells files apart without opening them.
+type fileKey struct {
+	dev, inode uint64
+	mtime      int64 // nanoseconds
+	size       int64
+}
+
+type cached struct {
+	image *Image
+	files []fileKey
+}
+
+// filesPerImage bounds the known copies of one build.
+const filesPerImage = 64
+
+// NewCache returns a cache of at most max images.
+func NewCache(max int) *Cache {
+	return &Cache{
+		max: max, order: list.New(),
+		byFile: map[fileKey]*list.Element{}, byBuild: map[string]*list.Element{},
+	}
+}
+
+// Open returns the image behind a mapping of a process. The file is reached
+// through the process, so that deleted and replaced files and other mount
+// namespaces do not matter. The vDSO is read from memory. A mapping without a
+// file is an error.
+func (c *Cache) Open(pid int, m procmem.Mapping) (*Image, error) {
+	if m.Path == vdsoPath {
+		return c.openVDSO(pid, m)
+	}
+	f, key, err := openMapped(pid, m)
+	if err != nil {
+		return nil, err
+	}
+	if image := c.find(key); image != nil {
+		f.Close()
+		return image, nil
+	}
+	image, err := newImage(m.Path, f, key.size)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	image.debug = openDebug(pid, image)
+	return c.add(key, image), nil
+}
+
+func (c *Cache) find(key fileKey) *Image {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.byFile[key]
+	if !ok {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(*cached).image
+}
+
+// add stores an image, or returns the one of the same build that is there.
+func (c *Cache) add(key fileKey, image *Image) *Image {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byFile[key]; ok {
+		return e.Value.(*cached).image
+	}
+	if e, ok := c.byBuild[image.buildID]; ok && image.buildID != "" {
+		held := e.Value.(*cached)
+		if len(held.files) < filesPerImage {
+			held.files = append(held.files, key)
+			c.byFile[key] = e
+		}
+		c.order.MoveToFront(e)
+		return held.image
+	}
+	e := c.order.PushFront(&cached{image: image, files: []fileKey{key}})
+	c.byFile[key] = e
+	if image.buildID != "" {
+		c.byBuild[image.buildID] = e
+	}
+	for c.order.Len() > c.max && c.order.Len() > 1 {
+		c.drop(c.order.Back())
+	}
+	return image
+}
+
+func (c *Cache) drop(e *list.Element) {
+	held := c.order.Remove(e).(*cached)
+	for _, key := range held.files {
+		delete(c.byFile, key)
+	}
+	if held.image.buildID != "" {
+		delete(c.byBuild, held.image.buildID)
+	}
+}
+
+// Symbol finds an exported symbol in a process, in its main executable first,
+// and returns its address in the process and its size.
+func (c *Cache) Symbol(pid int, maps procmem.Maps, name string) (addr, size uint64, ok bool) {
+	for _, m := range executables(pid, maps) {
+		image, err := c.Open(pid, m)
+		if err != nil {
+			continue
+		}
+		value, size, found := image.Lookup(name)
+		bias, placed := image.Bias(m)
+		if found && placed {
+			return value + bias, size, true
+		}
+	}
+	return 0, 0, false
+}
+
+// executables returns one executable mapping for each file, that of the main
+// program first.
+func executables(pid int, maps procmem.Maps) []procmem.Mapping {
+	type id struct {
+		dev   string
+		inode uint64
+	}
+	exe, _ := procmem.ExePath(pid)
+	seen := map[id]bool{}
+	var first, rest []procmem.Mapping
+	for _, m := range maps {
+		if !m.Exec || m.Inode == 0 || seen[id{m.Dev, m.Inode}] {
+			continue
+		}
+		seen[id{m.Dev, m.Inode}] = true
+		if m.Path == exe {
+			first = append(first, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	return append(first, rest...)
+}

@@ -1,0 +1,118 @@
+package symbol
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Kernel names kernel addresses from /proc/kallsyms, which is read when first
+// asked for. It keeps function names only, about 3 MB for a usual kernel.
+// Safe for concurrent use; the zero value is ready.
+type Kernel struct {
+	once  sync.Once
+	funcs kernelTable
+}
+
+const (
+	kallsyms         = "/proc/kallsyms"
+	maxKernelSymbols = 400_000
+	maxKernelNames   = 16 << 20
+	maxKernelGap     = 64 << 10 // bytes of the last function before a hole
+)
+
+// kernelTable is sorted by address; addresses are kept as distances from the
+// lowest one.
+type kernelTable struct {
+	base  uint64
+	funcs []kernelFunc
+	names []byte
+}
+
+type kernelFunc struct {
+	offset uint32 // from base
+	name   uint32 // offset in names, zero-terminated
+}
+
+// Name returns the kernel function at an address, or "[kernel]+0x..." where
+// kptr_restrict hides the symbols or none fits.
+func (k *Kernel) Name(addr uint64) string {
+	k.once.Do(k.load)
+	if name := k.funcs.name(addr); name != "" {
+		return name
+	}
+	return fmt.Sprintf("[kernel]+%#x", addr)
+}
+
+func (k *Kernel) load() {
+	f, err := os.Open(kallsyms)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	k.funcs = parseKallsyms(f)
+}
+
+func parseKallsyms(r io.Reader) kernelTable {
+	type symbol struct {
+		addr uint64
+		name uint32
+	}
+	var list []symbol
+	var t kernelTable
+	scan := bufio.NewScanner(r)
+	for scan.Scan() && len(list) < maxKernelSymbols && len(t.names) < maxKernelNames {
+		addr, name, ok := parseKernelSymbol(scan.Text())
+		if !ok {
+			continue
+		}
+		list = append(list, symbol{addr, uint32(len(t.names))})
+		t.names = append(append(t.names, name...), 0)
+	}
+	if len(list) == 0 {
+		return kernelTable{}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].addr < list[j].addr })
+	t.base = list[0].addr
+	for _, s := range list {
+		offset := s.addr - t.base
+		again := len(t.funcs) > 0 && uint64(t.funcs[len(t.funcs)-1].offset) == offset
+		if offset < 1<<32 && !again {
+			t.funcs = append(t.funcs, kernelFunc{uint32(offset), s.name})
+		}
+	}
+	return t
+}
+
+// parseKernelSymbol takes the code symbols of lines such as
+// "ffffffff81000000 T _stext" or "ffffffffc0201000 t nft_do [nf_tables]".
+func parseKernelSymbol(line string) (addr uint64, name string, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 3 || !strings.ContainsAny(fields[1], "tTwW") {
+		return 0, "", false
+	}
+	addr, err := strconv.ParseUint(fields[0], 16, 64)
+	if err != nil || addr == 0 {
+		return 0, "", false
+	}
+	return addr, fields[2], true
+}
+
+// name finds the function by its start and the start of the next one:
+// kallsyms has no sizes.
+func (t *kernelTable) name(addr uint64) string {
+	if addr < t.base || addr-t.base >= 1<<32 {
+		return ""
+	}
+	offset := uint32(addr - t.base)
+	i := sort.Search(len(t.funcs), func(i int) bool { return t.funcs[i].offset > offset })
+	if i == 0 || i == len(t.funcs) || offset-t.funcs[i-1].offset > maxKernelGap {
+		return ""
+	}
+	return cstring(t.names, t.funcs[i-1].name)
+}
