@@ -120,12 +120,18 @@ func (b *Builder) Counts() (taken, shown, lost, truncated uint64) {
 // Stacks returns the number of distinct stacks.
 func (b *Builder) Stacks() int { return b.count }
 
-func (b *Builder) frame(f stack.Frame) uint32 {
+// keyOf returns what tells a frame apart.
+func keyOf(f *stack.Frame) frameKey {
 	key := frameKey{kind: f.Kind, function: f.Function, file: f.File, line: f.Line, startLine: f.StartLine}
 	if f.Kind == stack.Native || f.Kind == stack.Kernel || f.Kind == stack.Unknown || f.Kind == stack.PCRE {
 		key.address = f.Address
 	}
-	key.mapping = mappingOf(&f)
+	key.mapping = mappingOf(f)
+	return key
+}
+
+func (b *Builder) frame(f stack.Frame) uint32 {
+	key := keyOf(&f)
 	id, ok := b.frames[key]
 	if !ok {
 		id = uint32(len(b.list))
