@@ -1,0 +1,127 @@
+package incident
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spinguard/spinguard/profiler/stack"
+)
+
+// Bounds of what one incident keeps. Request texts, symbols and values come
+// out of a worker's memory and may be of any size.
+const (
+	maxName   = 256  // bytes of a name, a place, a value
+	maxText   = 4096 // bytes of a request, a reason, a log line
+	maxChange = 64 << 10
+	maxFrames = 256
+	maxValues = 64
+	maxLines  = 500 // events, actions, log lines
+)
+
+// bound cuts every text and list to its bound, makes texts valid UTF-8 and
+// turns nil lists into empty ones. It copies what it changes.
+func (inc *Incident) bound() {
+	names(&inc.Origin, &inc.Proxy, &inc.Kind, &inc.Mode, &inc.Verdict, &inc.Follows)
+	texts(&inc.Reason, &inc.Story)
+	inc.Outcome = Outcome(cut(string(inc.Outcome), maxName))
+	inc.Events = bounded(inc.Events, maxLines, func(e *Event) {
+		names(&e.Kind)
+		texts(&e.Text)
+	})
+	inc.Actions = bounded(inc.Actions, maxLines, func(a *Action) {
+		names(&a.Kind, &a.Result)
+		texts(&a.Target, &a.Text)
+	})
+	inc.Rails = bounded(inc.Rails, maxLines, func(s *string) { texts(s) })
+	inc.Log = bounded(inc.Log, maxLines, func(s *string) { texts(s) })
+	inc.Evidence.bound()
+	inc.boundDetails()
+	inc.Samples.Lost = boundedMap(inc.Samples.Lost)
+}
+
+func (inc *Incident) boundDetails() {
+	if inc.Change != nil {
+		c := *inc.Change
+		names(&c.Upstream, &c.From, &c.To)
+		c.Text, c.Config = cut(c.Text, maxChange), cut(c.Config, maxChange)
+		inc.Change = &c
+	}
+	if inc.Blocked != nil {
+		b := *inc.Blocked
+		texts(&b.Syscall, &b.Target)
+		names(&b.State)
+		inc.Blocked = &b
+	}
+	if inc.Lock != nil {
+		l := *inc.Lock
+		names(&l.Zone, &l.Verdict)
+		l.Victims = bounded(l.Victims, maxLines, func(*Worker) {})
+		inc.Lock = &l
+	}
+}
+
+func (e *Evidence) bound() {
+	texts(&e.Request, &e.Host)
+	names(&e.Phase, &e.Upstream, &e.Version, &e.Digest, &e.Peer)
+	e.Frames = bounded(e.Frames, maxFrames, func(s *string) { *s = cut(*s, 2*maxName) })
+	e.Stack = bounded(e.Stack, maxFrames, func(f *Frame) {
+		names(&f.Kind, &f.Function, &f.File, &f.Address)
+		texts(&f.Module)
+		if f.Values != nil {
+			f.Values = boundedValues(f.Values)
+		}
+	})
+	e.Values = boundedValues(e.Values)
+	if e.Hot < 0 || e.Hot >= len(e.Stack) {
+		e.Hot = 0
+	}
+}
+
+func boundedValues(list []stack.Value) []stack.Value {
+	return bounded(list, maxValues, func(v *stack.Value) { names(&v.Name, &v.Type, &v.Text) })
+}
+
+// bounded returns a copy of at most n entries, each passed through fix.
+func bounded[T any](list []T, n int, fix func(*T)) []T {
+	out := append([]T{}, list[:min(n, len(list))]...)
+	for i := range out {
+		fix(&out[i])
+	}
+	return out
+}
+
+func boundedMap(m map[string]int64) map[string]int64 {
+	out := map[string]int64{}
+	for k, v := range m {
+		if len(out) == maxValues {
+			k = "other reasons"
+		}
+		out[cut(k, maxName)] += v
+	}
+	return out
+}
+
+func names(list ...*string) { cutAll(list, maxName) }
+func texts(list ...*string) { cutAll(list, maxText) }
+
+func cutAll(list []*string, n int) {
+	for _, s := range list {
+		*s = cut(*s, n)
+	}
+}
+
+// cut returns s as valid UTF-8 of at most n bytes, with an ellipsis where it
+// was longer.
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
+		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
+			s = s[:len(s)-1]
+		}
+		if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
+			s = s[:len(s)-1]
+		}
+		s += "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
