@@ -1,0 +1,176 @@
+// Package judge says what a worker is doing: (state, observation) -> (state,
+// verdict, reason). It is pure: no clock, no I/O, no global. Time comes with
+// the observations, so every rule is a table test.
+//
+// The words: a stall is CPU time (asleep: wall time) since the last progress.
+// Progress is any one of these, because each alone misleads:
+//
+//   - the loop turned: the progress word moved;
+//   - another request or another event handler is being worked on;
+//   - the worker sleeps inside its event wait.
+//
+// The stall's clock is the lesser of the CPU time that the kernel charged and
+// of the samples seen times their period: some hypervisors charge stolen time
+// to the thread, and then a pause is one sample, a loop is thirty.
+package judge
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is what the judge says of a worker.
+type Verdict string
+
+// The verdicts, from harmless to bad.
+const (
+	Healthy    Verdict = "healthy"
+	Saturated  Verdict = "saturated"   // full CPU, progress continues
+	Suspect    Verdict = "suspect"     // no progress for a while, not yet proof
+	Spinning   Verdict = "spinning"    // the loop turns fast and gets nowhere
+	LockVictim Verdict = "lock_victim" // waits for a lock that another worker owns
+	Blocked    Verdict = "blocked"     // asleep outside of its event wait
+	Runaway    Verdict = "runaway"     // on CPU, never back in its event loop
+)
+
+// Stuck says that the verdict means a worker that does not serve any more.
+func (v Verdict) Stuck() bool {
+	return v == Runaway || v == Blocked || v == LockVictim || v == Spinning
+}
+
+// Severity orders verdicts: the higher, the worse.
+func (v Verdict) Severity() int {
+	for i, w := range [...]Verdict{Healthy, Saturated, Suspect, Spinning, LockVictim, Blocked, Runaway} {
+		if v == w {
+			return i
+		}
+	}
+	return 0
+}
+
+// Limits are the thresholds. Suspect, Runaway, Young and Turn are CPU time,
+// Blocked and Window wall time.
+type Limits struct {
+	Suspect time.Duration
+	Runaway time.Duration
+	Blocked time.Duration
+	Window  time.Duration // how long a worker must spin to be called spinning
+	Young   time.Duration // what a starting worker may use before its first turn
+	Turn    time.Duration // how long one turn may serve timers, without a request that ends
+}
+
+// Observation is one thing seen of a worker: a sample of it on a CPU, or a
+// look at it from outside. Zero means not known.
+type Observation struct {
+	Now        time.Duration // monotonic
+	CPUTime    time.Duration // of the thread since its start
+	Weight     time.Duration // CPU time that this sample stands for; 0: a look
+	Voluntary  uint64        // voluntary context switches since its start
+	Progress   uint64        // the progress word
+	ProgressOK bool
+	InWait     bool // in the system call in which its event loop waits
+
+	Activity uint64 // identity of the event handler that runs (lower part of the native stack)
+	Request  uint64 // identity of the request being worked on
+	Motion   uint64 // changes whenever the client's connection moves on
+
+	Asleep     bool   // looks only: state S or D
+	Stopped    bool   // stopped, traced or frozen
+	Waiting    string // looks only: what it sleeps in, for the reason
+	LockOwner  int    // pid in the word of the lock that it waits for
+	SelfOwned  bool   // it waits for a lock that it holds itself
+	Starting   bool   // has not finished its start-up
+	EventWaits uint64 // entries into the event wait since counting began
+	Counting   bool   // EventWaits is being counted
+}
+
+// Decision is what the judge concludes from one observation.
+type Decision struct {
+	Verdict Verdict
+	Reason  string        // one sentence with the numbers
+	Stall   time.Duration // length of the current standstill, 0 if none
+	Ended   time.Duration // a standstill of this length ended with this observation
+	Before  Verdict       // the verdict before this observation
+	Close   bool          // wish: copy the windows with every sample
+	Burst   bool          // wish: sample at the burst rate
+	Count   bool          // wish: count the entries into the event wait
+}
+
+// Changed says that the verdict is not the one before.
+func (d Decision) Changed() bool { return d.Verdict != d.Before }
+
+// State is what the judge remembers of a worker. The zero value is a worker
+// not yet seen.
+type State struct {
+	verdict Verdict
+	reason  string
+	seen    bool
+	last    Observation
+
+	turn   turn
+	stall  stall
+	window window
+	clock  clock
+}
+
+// Verdict returns the current verdict.
+func (s State) Verdict() Verdict {
+	if s.verdict == "" {
+		return Healthy
+	}
+	return s.verdict
+}
+
+// Judge takes in one observation.
+func Judge(s State, o Observation, l Limits) (State, Decision) {
+	d := Decision{Before: s.Verdict()}
+	if !s.seen {
+		s.seen = true
+		s.restart(o)
+		s.turn.cpuFrom = o.CPUTime
+		s.window.restart(o)
+	}
+	ended := s.progress(o, l)
+	s.window.add(o)
+	s.verdict, s.reason = s.decide(o, l)
+	if s.verdict == Healthy || s.verdict == Saturated {
+		d.Ended = ended
+	}
+	s.last = o
+	s.wish(&d, l)
+	d.Verdict, d.Reason, d.Stall = s.verdict, s.reason, s.stall.length()
+	return s, d
+}
+
+// decide applies the rules in order of the strength of their proof.
+func (s *State) decide(o Observation, l Limits) (Verdict, string) {
+	if o.Stopped {
+		return Healthy, "stopped from outside (signal, debugger or freezer): not its own doing"
+	}
+	if v, reason := s.onCPU(o, l); v != Healthy {
+		return v, reason
+	}
+	if v, reason := s.offCPU(o, l); v != Healthy {
+		return v, reason
+	}
+	if v, reason := s.liar(o, l); v != Healthy {
+		return v, reason
+	}
+	if v, reason := s.window.verdict(o, l); v != Healthy {
+		return v, reason
+	}
+	if o.Starting && s.stall.length() > l.Suspect {
+		return Healthy, fmt.Sprintf("starting: %s of CPU before its first turn, allowed are %s", ms(s.stall.length()), ms(l.Young))
+	}
+	return Healthy, "makes progress"
+}
+
+// wish says how closely the worker must be watched to decide the next step.
+func (s *State) wish(d *Decision, l Limits) {
+	bad := s.verdict != Healthy && s.verdict != Saturated
+	d.Burst = bad && s.verdict != Blocked && s.verdict != Spinning
+	d.Count = s.clock.still >= l.Suspect || s.window.doubtful() || s.verdict == Spinning
+	d.Close = bad || d.Count || s.window.busy()
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -1,0 +1,212 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	msec   = time.Millisecond
+	steady = time.Second / 49
+)
+
+func limits() Limits {
+	return Limits{Suspect: 100 * msec, Runaway: 300 * msec, Blocked: time.Second, Window: 2 * time.Second,
+		Young: 10 * time.Second, Turn: 3 * time.Second}
+}
+
+// world makes observations of one worker, step by step.
+type world struct {
+	o     Observation
+	state State
+	last  Decision
+	seen  map[Verdict]bool
+	ended time.Duration
+}
+
+func newWorld() *world {
+	w := &world{seen: map[Verdict]bool{}}
+	w.o.ProgressOK = true
+	return w
+}
+
+// observe judges the current observation.
+func (w *world) observe() {
+	w.state, w.last = Judge(w.state, w.o, limits())
+	w.seen[w.last.Verdict] = true
+	w.ended = max(w.ended, w.last.Ended)
+}
+
+// run lets the worker compute for d, sampled every period, on a CPU of which
+// it gets the given share. change is called before each sample.
+func (w *world) run(d, period time.Duration, share float64, change func(i int)) {
+	for i := 0; time.Duration(i)*period < d; i++ {
+		w.o.CPUTime += period
+		w.o.Now += time.Duration(float64(period) / share)
+		w.o.Weight, w.o.Asleep, w.o.Waiting = period, false, ""
+		if change != nil {
+			change(i)
+		}
+		w.observe()
+	}
+}
+
+// look lets the worker be looked at every 200 ms for d of wall time.
+func (w *world) look(d time.Duration, change func(i int)) {
+	for i := 0; time.Duration(i)*200*msec < d; i++ {
+		w.o.Now += 200 * msec
+		w.o.Weight = 0
+		if change != nil {
+			change(i)
+		}
+		w.observe()
+	}
+}
+
+func TestJudge(t *testing.T) {
+	tests := []struct {
+		name  string
+		happ  func(w *world)
+		want  Verdict
+		never []Verdict
+	}{
+		{"a loop is a runaway", func(w *world) { w.run(400*msec, steady, 1, nil) }, Runaway, nil},
+		{"a loop on a crowded CPU too", func(w *world) { w.run(400*msec, steady, 0.2, nil) }, Runaway, nil},
+		{"before 300 ms it is a suspect", func(w *world) { w.run(250*msec, steady, 1, nil) }, Suspect, []Verdict{Runaway}},
+		{"before 100 ms nothing", func(w *world) { w.run(80*msec, steady, 1, nil) }, Healthy, []Verdict{Suspect}},
+		{"the word moves", func(w *world) {
+			w.run(5*time.Second, steady, 1, func(i int) { w.o.Progress++; w.o.Voluntary += 2 })
+		}, Healthy, []Verdict{Suspect, Saturated}},
+		{"stolen time charged to the thread is one sample", func(w *world) {
+			w.run(60*msec, steady, 1, nil)
+			w.o.CPUTime += 5 * time.Second
+			w.o.Now += 5 * time.Second
+			w.observe()
+		}, Healthy, []Verdict{Suspect, Runaway}},
+		{"stopped by a signal", func(w *world) {
+			w.run(80*msec, steady, 1, nil)
+			w.look(5*time.Second, func(int) { w.o.Stopped = true })
+		}, Healthy, []Verdict{Suspect, Blocked, Runaway}},
+		{"idle in its event wait", func(w *world) {
+			w.look(10*time.Second, func(int) { w.o.InWait = true; w.o.Asleep = true })
+		}, Healthy, []Verdict{Blocked}},
+		{"asleep elsewhere", func(w *world) {
+			w.look(1400*msec, func(int) { w.o.Asleep = true; w.o.Waiting = "wait4" })
+		}, Blocked, []Verdict{Runaway}},
+		{"asleep elsewhere for half a second", func(w *world) {
+			w.look(600*msec, func(int) { w.o.Asleep = true })
+			w.look(2*time.Second, func(int) { w.o.InWait = true })
+		}, Healthy, []Verdict{Blocked}},
+		{"throttled: runnable, hardly any CPU", func(w *world) {
+			w.look(3*time.Second, func(int) { w.o.CPUTime += 10 * msec })
+		}, Healthy, []Verdict{Suspect, Blocked, Runaway}},
+		{"the machine was paused between two looks", func(w *world) {
+			w.look(400*msec, func(int) { w.o.Asleep = true })
+			w.o.Now += time.Hour
+			w.observe()
+			w.look(400*msec, func(int) { w.o.InWait = true })
+		}, Healthy, []Verdict{Blocked}},
+		{"a sleep loop", func(w *world) {
+			for range 8 {
+				w.look(200*msec, func(int) { w.o.Asleep = true; w.o.Waiting = "clock_nanosleep" })
+				w.run(2*msec, 2*msec, 1, func(int) { w.o.Voluntary += 20 })
+			}
+		}, Blocked, []Verdict{Runaway}},
+		{"waits for a lock of another worker", func(w *world) {
+			w.look(1400*msec, func(int) { w.o.Asleep = true; w.o.LockOwner = 42 })
+		}, LockVictim, []Verdict{Blocked}},
+		{"waits for a lock that it holds itself", func(w *world) {
+			w.look(1400*msec, func(int) { w.o.Asleep = true; w.o.LockOwner = 42; w.o.SelfOwned = true })
+		}, Blocked, []Verdict{LockVictim}},
+		{"spins for a lock of another worker", func(w *world) {
+			w.o.LockOwner = 42
+			w.run(500*msec, steady, 1, nil)
+		}, LockVictim, []Verdict{Runaway}},
+		{"many requests within one turn", func(w *world) {
+			w.run(4*time.Second, steady, 1, func(i int) { w.o.Request = uint64(1 + i/2); w.o.Activity = uint64(1 + i/2) })
+		}, Saturated, []Verdict{Suspect, Runaway}},
+		{"timers that fell due together", func(w *world) {
+			for round := range 6 {
+				w.run(400*msec, steady, 1, func(i int) { w.o.Activity = uint64(1 + 100*round + i) })
+				w.look(200*msec, func(int) { w.o.InWait = true; w.o.Voluntary++ })
+				w.o.InWait = false
+			}
+		}, Saturated, []Verdict{Suspect, Runaway}},
+		{"timers for ever within one turn", func(w *world) {
+			w.run(5*time.Second, steady, 1, func(i int) { w.o.Activity = uint64(1 + i) })
+		}, Runaway, nil},
+		{"two stale requests on the stack of a loop", func(w *world) {
+			w.run(time.Second, steady, 1, func(i int) { w.o.Request = uint64(1 + i%2); w.o.Activity = 7 })
+		}, Runaway, nil},
+		{"start-up may take long", func(w *world) {
+			w.o.Starting = true
+			w.run(3*time.Second, steady, 1, nil)
+		}, Healthy, []Verdict{Suspect, Runaway, Saturated}},
+		{"but not for ever", func(w *world) {
+			w.o.Starting = true
+			w.run(11*time.Second, steady, 1, nil)
+		}, Runaway, []Verdict{Suspect}},
+		{"a loop that updates the clock itself", func(w *world) {
+			w.run(2*time.Second, steady, 1, func(i int) { w.o.Progress++; w.o.Activity = 7; w.o.Counting = i > 10 })
+		}, Runaway, nil},
+		{"the same handler again and again, with turns", func(w *world) {
+			w.run(4*time.Second, steady, 1, func(i int) {
+				w.o.Progress++
+				w.o.Activity, w.o.Counting = 7, true
+				w.o.EventWaits++
+				w.o.Voluntary += 2
+			})
+		}, Healthy, []Verdict{Runaway, Suspect}},
+		{"retries one request for ever", func(w *world) {
+			w.run(6*time.Second, steady, 1, func(i int) {
+				w.o.Progress++
+				w.o.Request, w.o.Motion, w.o.Activity, w.o.Counting = 7, uint64(i%2), uint64(i), true
+				w.o.EventWaits += 100
+			})
+		}, Spinning, []Verdict{Runaway}},
+		{"sends one big answer", func(w *world) {
+			w.run(6*time.Second, steady, 1, func(i int) {
+				w.o.Progress++
+				w.o.Request, w.o.Motion, w.o.Activity, w.o.Counting = 7, uint64(i), uint64(i), true
+				w.o.EventWaits += 100
+			})
+		}, Saturated, []Verdict{Spinning, Runaway}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld()
+			w.observe()
+			test.happ(w)
+			if w.last.Verdict != test.want {
+				t.Errorf("verdict %s (%s), want %s", w.last.Verdict, w.last.Reason, test.want)
+			}
+			for _, v := range test.never {
+				if w.seen[v] {
+					t.Errorf("verdict %s on the way", v)
+				}
+			}
+		})
+	}
+}
+
+func TestAnEndedStallTellsItsLength(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(250*msec, steady, 1, nil)
+	w.run(steady, steady, 1, func(int) { w.o.Progress++ })
+	if w.ended < 200*msec || w.ended > 270*msec || w.last.Verdict != Healthy {
+		t.Errorf("a stall of %v ended with %s, want about 250 ms and healthy", w.ended, w.last.Verdict)
+	}
+}
+
+func TestWishes(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	if w.last.Burst || w.last.Close || w.last.Count {
+		t.Errorf("a healthy worker is watched closely: %+v", w.last)
+	}
+	w.run(200*msec, steady, 1, nil)
+	if !w.last.Burst || !w.last.Close {
+		t.Errorf("a suspect is not watched closely: %+v", w.last)
+	}
+}

@@ -1,0 +1,164 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	windowLength  = time.Second
+	fullShare     = 0.3  // of the wall: four spinners on two cores show half of it each
+	spinShare     = 0.1  // a loop that spins with short sleeps in between
+	restlessRate  = 10   // voluntary switches a second: below, it never runs out of work
+	leastHandlers = 5    // different handlers within a window, or it is one long one
+	spinTurns     = 1000 // entries into the event wait a second
+	leastSpin     = 8    // samples that a verdict of spinning needs
+)
+
+// window is what happened within the last second: it tells a worker that has
+// too much to do from one that turns its loop for nothing.
+type window struct {
+	from      Observation
+	samples   int // that could tell a request or a handler
+	handlers  int // changes of handler
+	last      uint64
+	request   uint64 // the request most often seen, by majority vote
+	votes     int
+	withReq   int
+	sameReq   int
+	motions   [4]uint64
+	nMotions  int
+	turns     int // samples with a moved word
+	words     int
+	lastWord  uint64
+	spinSince time.Duration
+
+	result  Verdict // of the last whole window
+	reason  string
+	full    bool // the last whole window was at full CPU
+	doubt   bool // one request took it all, without moving on
+	repeats int
+}
+
+// restart begins a new window and keeps what the last ones said.
+func (w *window) restart(o Observation) {
+	*w = window{from: o, lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
+		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats}
+}
+
+func (w *window) busy() bool     { return w.full }
+func (w *window) doubtful() bool { return w.doubt }
+
+// add counts one observation.
+func (w *window) add(o Observation) {
+	if o.Weight == 0 {
+		return
+	}
+	if o.ProgressOK {
+		w.words++
+		if o.Progress != w.lastWord {
+			w.turns++
+		}
+		w.lastWord = o.Progress
+	}
+	if o.Activity != 0 {
+		w.samples++
+		if o.Activity != w.last {
+			w.handlers++
+		}
+		w.last = o.Activity
+	}
+	w.vote(o)
+}
+
+// vote finds the request that most samples show, and whether its client's
+// connection moves on.
+func (w *window) vote(o Observation) {
+	if o.Request == 0 {
+		return
+	}
+	w.withReq++
+	switch {
+	case o.Request == w.request:
+		w.votes++
+		w.sameReq++
+		w.move(o.Motion)
+	case w.votes > 0:
+		w.votes--
+	default:
+		w.request, w.votes, w.sameReq, w.nMotions = o.Request, 1, 1, 0
+		w.spinSince = o.Now
+		w.move(o.Motion)
+	}
+}
+
+func (w *window) move(motion uint64) {
+	for _, m := range w.motions[:min(w.nMotions, len(w.motions))] {
+		if m == motion {
+			return
+		}
+	}
+	if w.nMotions < len(w.motions) {
+		w.motions[w.nMotions] = motion
+	}
+	w.nMotions++
+}
+
+// verdict closes the window when it is long enough and returns what the last
+// whole one said.
+func (w *window) verdict(o Observation, l Limits) (Verdict, string) {
+	if o.Stopped || o.Starting {
+		w.result = Healthy
+		w.restart(o)
+		return Healthy, ""
+	}
+	if o.Now-w.from.Now >= windowLength {
+		w.close(o, l)
+		w.restart(o)
+	}
+	if w.result == "" {
+		return Healthy, ""
+	}
+	return w.result, w.reason
+}
+
+// close judges a whole window.
+func (w *window) close(o Observation, l Limits) {
+	wall := o.Now - w.from.Now
+	share := float64(o.CPUTime-w.from.CPUTime) / float64(wall)
+	slept := float64(o.Voluntary-w.from.Voluntary) / wall.Seconds()
+	w.full = share >= fullShare && slept < restlessRate
+	stuck := share >= spinShare && w.withReq >= leastSpin && w.sameReq*5 >= w.withReq*4 && w.nMotions <= len(w.motions)
+	w.doubt = stuck && w.turns*2 >= w.words
+	before := w.result
+	w.result, w.reason = Healthy, ""
+	if !w.doubt {
+		w.spinSince = o.Now
+	}
+	switch {
+	case w.doubt && w.spins(o, wall) && o.Now-w.spinSince >= l.Window:
+		w.result = Spinning
+		w.reason = fmt.Sprintf("%.0f turns of the loop a second at %.0f %% CPU for one request that does not move on for %s",
+			w.turnRate(o, wall), 100*share, ms(o.Now-w.spinSince))
+	case w.full && w.handlers >= leastHandlers:
+		w.repeats++
+		// One busy second is no state; and it takes two quiet ones to leave it.
+		if w.repeats >= 2 || before == Saturated {
+			w.result = Saturated
+			w.reason = fmt.Sprintf("%.0f %% CPU and %.0f sleeps a second, but progress: %d handlers in %d samples", 100*share, slept, w.handlers, w.samples)
+		}
+	default:
+		w.repeats = 0
+	}
+}
+
+func (w *window) turnRate(o Observation, wall time.Duration) float64 {
+	if !o.Counting || !w.from.Counting || o.EventWaits < w.from.EventWaits {
+		return 0
+	}
+	return float64(o.EventWaits-w.from.EventWaits) / wall.Seconds()
+}
+
+func (w *window) spins(o Observation, wall time.Duration) bool {
+	return w.turnRate(o, wall) >= spinTurns
+}
