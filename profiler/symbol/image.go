@@ -22,7 +22,7 @@ type Image struct {
 	once   sync.Once
 	tables []table // in the order in which they are trusted
 
-	ranges rangeIndex
+	unwind unwindTables
 	goOnce sync.Once
 	goTab  goTable
 }
