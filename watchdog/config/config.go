@@ -2,9 +2,7 @@
 // checked with line numbers.
 package config
 
-import (
-	"time"
-)
+import "time"
 
 // Mode says whether the agent may act on a worker.
 type Mode string
@@ -44,10 +42,10 @@ type Sampling struct {
 // Thresholds are the judge's. Suspect, Runaway and ActAfter are CPU time
 // without progress; Blocked and Spinning are wall time.
 type Thresholds struct {
-	Suspect  time.Duration `yaml:"suspect"`
-	Runaway  time.Duration `yaml:"runaway"`
-	Blocked  time.Duration `yaml:"blocked"`
-	Spinning time.Duration `yaml:"spinning"`
+	Suspect  time.Duration `yaml:"suspect" doc:"CPU time without progress: watch it closely"`
+	Runaway  time.Duration `yaml:"runaway" doc:"CPU time without progress: an incident"`
+	Blocked  time.Duration `yaml:"blocked" doc:"asleep outside of the event wait: an incident"`
+	Spinning time.Duration `yaml:"spinning" doc:"turning the loop for nothing: an incident"`
 	ActAfter time.Duration `yaml:"act_after" doc:"how long a stall must last before the worker is evicted, unless a picker is proven to run"`
 	Young    time.Duration `yaml:"young" doc:"CPU time that a starting worker may use before its first turn"`
 }
@@ -65,7 +63,7 @@ type Hook struct {
 	File    string        `yaml:"file" doc:"append one line per quarantine to this file"`
 	Line    string        `yaml:"line" doc:"the line, a text/template with .Upstream and .Version"`
 	Command []string      `yaml:"command" doc:"run this program, without a shell; arguments are templates too"`
-	Timeout time.Duration `yaml:"timeout"`
+	Timeout time.Duration `yaml:"timeout" doc:"how long the command may take"`
 }
 
 // Rails bound what the agent may do.
@@ -73,14 +71,14 @@ type Rails struct {
 	Evictions      int           `yaml:"evictions" doc:"size of the token bucket of evictions"`
 	EvictionRefill time.Duration `yaml:"eviction_refill" doc:"one more eviction each"`
 	QuarantineBase time.Duration `yaml:"quarantine_base" doc:"length of a first quarantine; doubled each time"`
-	QuarantineMax  time.Duration `yaml:"quarantine_max"`
+	QuarantineMax  time.Duration `yaml:"quarantine_max" doc:"length of the longest quarantine"`
 	PanicShare     float64       `yaml:"panic_share" doc:"stop quarantining once this share of the upstreams would be"`
 }
 
 // Retention bounds the incidents on disk.
 type Retention struct {
-	Count int   `yaml:"count"`
-	Bytes int64 `yaml:"bytes"`
+	Count int   `yaml:"count" doc:"incidents kept at most"`
+	Bytes int64 `yaml:"bytes" doc:"disk space that they may take"`
 }
 
 // Default returns the configuration that an empty file means.
@@ -88,7 +86,7 @@ func Default() Config {
 	return Config{
 		Mode: Observe, StateDir: "/var/lib/spinguard", RunDir: "/run/spinguard", Listen: "127.0.0.1:9517",
 		LogLevel: "info", LogFormat: "console",
-		Sampling: Sampling{Rate: 49, Burst: 997},
+		Sampling: Sampling{Rate: 49, Burst: 499},
 		Thresholds: Thresholds{
 			Suspect: 100 * time.Millisecond, Runaway: 300 * time.Millisecond, Blocked: time.Second,
 			Spinning: 2 * time.Second, ActAfter: 5 * time.Second, Young: 10 * time.Second,
