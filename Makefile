@@ -1,0 +1,51 @@
+# `make` lists what can be made.
+GO        ?= go
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+LINT      := build/tools/golangci-lint
+LINT_VERSION := v2.15.0
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench generate lint install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## bin/spinguard, static, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/spinguard ./cmd/spinguard
+
+demo: ## replay the outage on a private nginx and watch it heal (as root; installs what it lacks)
+	@scripts/install-packages.sh demo
+	@$(MAKE) --no-print-directory build
+	@bin/spinguard drill gcd-nan --out build/demo
+
+test: ## all tests (as root; installs what they lack)
+	@scripts/install-packages.sh test
+	@$(MAKE) --no-print-directory build
+	$(GO) vet ./...
+	luacheck --quiet balancer drill/scenarios
+	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
+
+bench: build ## measure speed and memory; prints its methods
+	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -run '^$$' -bench . -benchtime 1s ./...
+
+generate: ## regenerate the BPF objects, the page assets and the documentation of the configuration
+	$(GO) generate ./...
+	$(GO) test ./watchdog/config -run Documentation -update
+
+lint: $(LINT) ## golangci-lint, luacheck
+	$(LINT) run ./...
+	luacheck --quiet balancer drill/scenarios
+
+$(LINT):
+	GOBIN=$(CURDIR)/build/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+install: build ## install to DESTDIR/PREFIX (default /usr/local)
+	install -D -m 755 bin/spinguard $(DESTDIR)$(PREFIX)/bin/spinguard
+	install -d $(DESTDIR)$(PREFIX)/share/lua/5.1/resty
+	cp -r balancer/lua/resty/. $(DESTDIR)$(PREFIX)/share/lua/5.1/resty/
+	install -D -m 644 deploy/systemd/spinguard.service $(DESTDIR)$(PREFIX)/lib/systemd/system/spinguard.service
+
+clean: ## remove what was built
+	rm -rf bin build
