@@ -1,0 +1,72 @@
+package drill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// casePrefix chooses an embedded case where a scenario has the same name.
+const casePrefix = "case:"
+
+// own is a scenario of the project itself.
+type own struct {
+	dir   string // below scenarios
+	about string
+	drive func(*Scenario)
+}
+
+var owns = map[string]own{}
+
+// Names returns the names that Find knows, sorted.
+func Names() []string {
+	var out []string
+	for n := range owns {
+		out = append(out, n)
+	}
+	for _, n := range caseNames() {
+		if _, taken := owns[n]; taken {
+			n = casePrefix + n
+		}
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// builtIn returns a scenario of the project, or nil for any other name.
+func builtIn(name string) (*Scenario, error) {
+	if o, ok := owns[name]; ok {
+		sc, err := embeddedCase("scenarios/" + o.dir)
+		if err != nil {
+			return nil, fmt.Errorf("scenario %s: %w", name, err)
+		}
+		sc.Case.Name = name
+		o.drive(sc)
+		return sc, nil
+	}
+	if n := strings.TrimPrefix(name, casePrefix); slices.Contains(caseNames(), n) {
+		return embeddedCase(casesDir + "/" + n)
+	}
+	return nil, nil
+}
+
+// list describes every scenario, one a line.
+func list() string {
+	var b strings.Builder
+	for _, n := range Names() {
+		if o, ok := owns[n]; ok {
+			fmt.Fprintf(&b, "  %-20s %s\n", n, o.about)
+		}
+	}
+	var cases []string
+	for _, n := range Names() {
+		if _, ok := owns[n]; !ok {
+			cases = append(cases, n)
+		}
+	}
+	b.WriteString("Cases:\n")
+	b.WriteString(wrap(strings.Join(cases, " "), 90, "  "))
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,117 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// IO is where a command prints.
+type IO struct {
+	Out, Err io.Writer
+	Colour   bool // Out is a terminal that shows colours
+}
+
+const usage = `Usage: spinguard drill NAME|DIR... [flags]
+
+Starts a private proxy, injects a fault, and tells whether the agent found and
+healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wrongly.
+
+Scenarios:
+%s
+A DIR holds a case.yaml. A name wins over a folder; write ./NAME for the folder.
+
+Flags:
+`
+
+// Command runs "spinguard drill". It returns the exit code: 0 all passed, 1
+// not, 2 used wrongly.
+func Command(ctx context.Context, stdio IO, args []string) int {
+	set := flag.NewFlagSet("drill", flag.ContinueOnError)
+	set.SetOutput(stdio.Err)
+	opt := Options{}
+	set.StringVar(&opt.Mode, "mode", ModeEnforce, "`enforce` or observe")
+	out := set.String("out", "", "keep results below this `folder` (default: a fresh one)")
+	asJSON := set.Bool("json", false, "print one JSON object per run, and nothing else")
+	runs := set.Int("runs", 1, "run the whole list this many times")
+	set.Usage = func() {
+		fmt.Fprintf(stdio.Err, usage, list())
+		set.PrintDefaults()
+	}
+	names, err := parseMixed(set, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case len(names) == 0:
+		set.Usage()
+		return 2
+	case *runs < 1 || *runs > 10_000:
+		fmt.Fprintf(stdio.Err, "drill: --runs %d is not between 1 and 10000\n", *runs)
+		return 2
+	}
+	scenarios, err := findAll(names)
+	if err == nil {
+		_, err = opt.checked()
+	}
+	if err != nil {
+		fmt.Fprintln(stdio.Err, "drill:", err)
+		return 2
+	}
+	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON}
+	return s.run(ctx, scenarios, *runs)
+}
+
+// parseMixed accepts flags before, between and after the names.
+func parseMixed(set *flag.FlagSet, args []string) ([]string, error) {
+	var names []string
+	for {
+		if err := set.Parse(args); err != nil {
+			return nil, err
+		}
+		rest := set.Args()
+		if len(rest) == 0 {
+			return names, nil
+		}
+		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
+			return append(names, rest...), nil
+		}
+		names, args = append(names, rest[0]), rest[1:]
+	}
+}
+
+func findAll(names []string) ([]*Scenario, error) {
+	var out []*Scenario
+	for _, n := range names {
+		sc, err := Find(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sc)
+	}
+	return out, nil
+}
+
+// Find returns the scenario of that name, or reads the case folder. A name
+// wins over a folder of the same name unless it contains a slash.
+func Find(name string) (*Scenario, error) {
+	if !strings.Contains(name, "/") {
+		if sc, err := builtIn(name); sc != nil || err != nil {
+			return sc, err
+		}
+	}
+	if st, err := os.Stat(name); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("%w: %s is neither a scenario (%s) nor a case folder", ErrUsage, name,
+			strings.Join(Names(), ", "))
+	}
+	if _, err := os.Stat(filepath.Join(name, caseFile)); err != nil {
+		return nil, fmt.Errorf("%w: %s holds no %s", ErrUsage, name, caseFile)
+	}
+	return FromDir(name)
+}

@@ -1,0 +1,155 @@
+package drill
+
+import (
+	"fmt"
+	"time"
+)
+
+// trial is one run under judgement.
+type trial struct {
+	sc   *Scenario
+	c    *Case // with the variables replaced
+	mode string
+	rec  *record
+	main *seen // the incident that tells the story, or nil
+	res  *Result
+}
+
+func (t *trial) fail(format string, args ...any) {
+	t.res.Failures = append(t.res.Failures, fmt.Sprintf(format, args...))
+}
+
+// judge compares what was seen with what the case expects. It has no side
+// effects and looks at no clock.
+func judge(sc *Scenario, c *Case, mode string, rec *record) Result {
+	res := Result{Name: c.Name, Kind: c.Kind, Mode: mode, Failures: []string{}, Incidents: []string{}, Agent: rec.usage}
+	t := &trial{sc: sc, c: c, mode: mode, rec: rec, res: &res}
+	t.res.Failures = append(t.res.Failures, rec.problems...)
+	t.fill()
+	if mode == ModeNone {
+		t.judgeFault()
+	} else {
+		t.judgeAgent()
+	}
+	t.judgeProxy()
+	res.Passed = len(res.Failures) == 0
+	return res
+}
+
+func (t *trial) judgeAgent() {
+	t.judgeFolders()
+	if t.c.calm() {
+		t.judgeCalm()
+		return
+	}
+	t.judgeVerdict()
+	if t.main != nil {
+		t.judgeEvidence()
+		t.judgeNumbers()
+	}
+	if t.mode == ModeEnforce {
+		t.judgeHealing()
+	} else {
+		t.judgeUntouched()
+	}
+}
+
+// fill copies into the result what was seen, whatever was expected.
+func (t *trial) fill() {
+	res, rec := t.res, t.rec
+	t.main = mainIncident(rec.incidents, rec.trigger, t.c.Expect.Verdict)
+	for _, s := range rec.incidents {
+		res.Incidents = append(res.Incidents, s.dir)
+		res.WorkersEvicted += s.WorkersEvicted
+		res.StallMS = max(res.StallMS, s.Numbers.StallMS)
+	}
+	for _, s := range rec.stalls {
+		res.StallMS = max(res.StallMS, s.MS)
+	}
+	t.fillIncident()
+	at, ok := t.recovery()
+	if ok {
+		ms := at.Sub(rec.trigger).Milliseconds()
+		res.Timeline.Recovered = &ms
+	}
+	res.Probe = count(rec.shots, at)
+	res.Verdict = t.verdict()
+}
+
+func (t *trial) fillIncident() {
+	res, s := t.res, t.main
+	if s == nil {
+		res.Evidence = t.stallEvidence()
+		return
+	}
+	from := t.rec.trigger
+	res.Incident, res.Reason, res.WorkersStuck = s.dir, s.Reason, s.WorkersStuck
+	res.Timeline.Suspected = s.after(from, s.Timeline.Suspected)
+	res.Timeline.Confirmed = s.after(from, s.Timeline.Confirmed)
+	res.Timeline.Captured = s.after(from, s.Timeline.Captured)
+	res.Timeline.Quarantined = s.after(from, s.Timeline.Quarantined)
+	res.Timeline.Evicted = s.after(from, s.Timeline.Evicted)
+	e := s.Evidence
+	res.Evidence = Evidence{
+		Request: e.Request, Upstream: e.Upstream, Version: e.Version, Peer: e.Peer, Frames: e.Frames, Values: e.Values,
+	}
+	res.Evidence.orEmpty()
+}
+
+// stallEvidence is that of the longest standstill that ended by itself.
+func (t *trial) stallEvidence() Evidence {
+	var e Evidence
+	if s := t.longest(); s != nil {
+		e.Request, e.Frames = s.Request, s.Frames
+	}
+	e.orEmpty()
+	return e
+}
+
+func (t *trial) longest() *stall {
+	var long *stall
+	for i := range t.rec.stalls {
+		if s := &t.rec.stalls[i]; long == nil || s.MS > long.MS {
+			long = s
+		}
+	}
+	return long
+}
+
+// verdict is the agent's: that of the incident; without one the expected
+// verdict if the agent gave it at some time, else the worst that it gave.
+func (t *trial) verdict() string {
+	if t.main != nil {
+		return t.main.Verdict
+	}
+	if _, given := t.rec.live.first[t.c.Expect.Verdict]; given {
+		return t.c.Expect.Verdict
+	}
+	return t.rec.live.worst()
+}
+
+// recovery returns when all workers served again, as the drill itself saw it.
+func (t *trial) recovery() (time.Time, bool) {
+	return recovery(t.c, t.mode, t.rec, t.main)
+}
+
+// recovery is also used while the drill runs, to know when it is over.
+func recovery(c *Case, mode string, rec *record, main *seen) (time.Time, bool) {
+	if mode != ModeEnforce || c.calm() || main == nil {
+		return time.Time{}, false
+	}
+	from := rec.trigger
+	if n := c.Expect.evictions(); n > 0 {
+		at, ok := replaced(rec.changes, n, c.Workers)
+		if !ok {
+			return time.Time{}, false
+		}
+		from = at
+	} else {
+		if main.Ended == nil {
+			return time.Time{}, false
+		}
+		from = *main.Ended
+	}
+	return recoveredAt(rec.shots, from)
+}

@@ -1,0 +1,132 @@
+package drill
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// judgeFolders holds for every case: no alarm before the fault, and no
+// incident that cannot be read.
+func (t *trial) judgeFolders() {
+	for id, why := range t.rec.broken {
+		t.fail("incident.json of %s cannot be read: %s", id, why)
+	}
+	for _, s := range t.rec.incidents {
+		if s.Began.Before(t.rec.trigger) {
+			t.fail("false alarm: incident %s (%s) began %d ms before the trigger", filepath.Base(s.dir), s.Verdict,
+				t.rec.trigger.Sub(s.Began).Milliseconds())
+		}
+	}
+}
+
+func (t *trial) judgeVerdict() {
+	e := &t.c.Expect
+	if t.main == nil {
+		t.fail("no incident: expected verdict %s within %d ms", e.Verdict, e.WithinMS)
+		return
+	}
+	if t.main.Verdict != e.Verdict {
+		t.fail("verdict is %s, expected %s", t.main.Verdict, e.Verdict)
+	}
+	switch at := t.res.Timeline.Confirmed; {
+	case at == nil:
+		t.fail("the incident was never confirmed")
+	case *at > int64(e.WithinMS):
+		t.fail("confirmed %d ms after the trigger, later than %d ms", *at, e.WithinMS)
+	}
+	if t.res.Timeline.Captured == nil {
+		t.fail("the incident has no captured evidence")
+	}
+}
+
+func (t *trial) judgeEvidence() {
+	want, got := &t.c.Expect, &t.res.Evidence
+	for part := range strings.FieldsSeq(want.Frame) {
+		if !t.hasFrame(part) {
+			t.fail("frame %s does not occur in the hot path: %s", part, hotPath(got.Frames))
+		}
+	}
+	if !strings.Contains(got.Request, want.Request) {
+		t.fail("request is %q, expected one with %q", got.Request, want.Request)
+	}
+	for _, f := range []struct{ name, got, want string }{
+		{"upstream", got.Upstream, want.Upstream},
+		{"version", got.Version, want.ConfigVersion},
+		{"peer", got.Peer, want.Peer},
+	} {
+		if f.want != "" && f.got != f.want {
+			t.fail("%s is %q, expected %q", f.name, f.got, f.want)
+		}
+	}
+	if t.sc.values != "" && !hasValue(got, t.sc.values) {
+		t.fail("no value is %s: %v", t.sc.values, got.Values)
+	}
+}
+
+func hasValue(e *Evidence, text string) bool {
+	for _, v := range e.Values {
+		if strings.Contains(strings.ToLower(v.Text), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFrame looks through the frames of every incident about the wanted
+// verdict: a stack that moves may show the loop in one of them only.
+func (t *trial) hasFrame(part string) bool {
+	for _, f := range t.res.Evidence.Frames {
+		if strings.Contains(f, part) {
+			return true
+		}
+	}
+	if t.main == nil {
+		return false
+	}
+	for _, f := range t.main.Evidence.Stack {
+		if strings.Contains(f.Function+" "+f.String(), part) {
+			return true
+		}
+	}
+	return false
+}
+
+func hotPath(frames []string) string {
+	if len(frames) == 0 {
+		return "it has no frames"
+	}
+	if len(frames) > 8 {
+		frames = append(append([]string{}, frames[:8]...), "...")
+	}
+	return strings.Join(frames, " < ")
+}
+
+func (t *trial) judgeNumbers() {
+	e := &t.c.Expect
+	if got := t.res.WorkersStuck; got != e.WorkersStuck {
+		t.fail("%d workers stuck, expected %d", got, e.WorkersStuck)
+	}
+	if e.StallMS > 0 && !about(t.res.StallMS, e.StallMS) {
+		t.fail("standstill of %d ms, expected about %d ms", t.res.StallMS, e.StallMS)
+	}
+	if e.Victims == 0 && e.HolderVerdict == "" {
+		return
+	}
+	lock := t.main.Lock
+	if lock == nil {
+		t.fail("the incident names no lock, expected its holder and %d victims", e.Victims)
+		return
+	}
+	if len(lock.Victims) != e.Victims {
+		t.fail("%d victims of the lock, expected %d", len(lock.Victims), e.Victims)
+	}
+	if e.HolderVerdict != "" && lock.Verdict != e.HolderVerdict {
+		t.fail("verdict of the lock's holder is %q, expected %s", lock.Verdict, e.HolderVerdict)
+	}
+}
+
+// about allows for a machine that is busy with other things too.
+func about(got int64, want int) bool {
+	w := int64(want)
+	return got >= w*6/10 && got <= w*2+500
+}

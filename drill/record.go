@@ -1,0 +1,64 @@
+package drill
+
+import (
+	"time"
+
+	"github.com/spinguard/spinguard/web/api"
+)
+
+// record is everything that was seen of one run. The judge looks at nothing
+// else, so that it can be tested without a proxy.
+type record struct {
+	trigger   time.Time
+	incidents []*seen
+	broken    map[string]string // incident id -> why its incident.json cannot be read
+	stalls    []stall
+	live      liveLog
+	changes   []change // of the workers, from the trigger on
+	shots     []shot
+	hook      string // content of the quarantine file of the case
+	usage     Usage
+	stuck     []string // workers left stuck at the end, by the drill's own look
+	healthy   bool     // the healthy request is answered at the end
+	healed    bool     // so is the one that only works when all is healed
+	problems  []string // what went wrong with the drill itself
+}
+
+// stall is one line of the agent's stall log: a standstill that ended by
+// itself before it became an incident.
+type stall struct {
+	PID     int       `json:"pid"`
+	At      time.Time `json:"at"`
+	MS      int64     `json:"ms"`
+	Request string    `json:"request"`
+	Frames  []string  `json:"frames"`
+}
+
+// liveLog says which verdicts the agent gave while the drill ran.
+type liveLog struct {
+	polls int
+	first map[string]time.Time // verdict -> when it was first seen after the trigger
+}
+
+func (g *liveLog) add(at time.Time, list []api.WorkerStatus) {
+	g.polls++
+	if g.first == nil {
+		g.first = map[string]time.Time{}
+	}
+	for _, w := range list {
+		if _, known := g.first[w.Verdict]; !known && w.Verdict != "" {
+			g.first[w.Verdict] = at
+		}
+	}
+}
+
+// worst returns the worst verdict that was seen, leaving out suspicions.
+func (g *liveLog) worst() string {
+	worst := ""
+	for v := range g.first {
+		if v != "suspect" && (worst == "" || severity[v] > severity[worst]) {
+			worst = v
+		}
+	}
+	return worst
+}

@@ -1,0 +1,52 @@
+package drill
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/spinguard/spinguard/watchdog/config"
+)
+
+// Scenario is a case together with how it is driven.
+type Scenario struct {
+	Case *Case
+	Dir  string // the case folder; empty for an embedded one
+
+	rate    int           // probes a second
+	patient time.Duration // how long a probe waits for its answer
+	after   time.Duration // how long to probe once all is well again
+	storm   time.Duration // publish the poison again and again for this long
+	share   float64       // least share of probes that must be answered; 0: no demand
+
+	values string // text that one value of the evidence must have
+
+	files func(run string) (string, error) // writes an embedded case folder
+	agent func(*config.Config)             // changes the agent's configuration
+}
+
+// FromDir reads a case folder.
+func FromDir(dir string) (*Scenario, error) {
+	c, err := LoadCase(dir)
+	if err != nil {
+		return nil, err
+	}
+	return gentle(&Scenario{Case: c, Dir: dir}), nil
+}
+
+// gentle gives a case folder its usual probes: a few, so that they do not
+// change what the case is about, and as patient as the case allows.
+func gentle(sc *Scenario) *Scenario {
+	sc.rate, sc.patient, sc.after = 20, time.Second, 2*time.Second
+	if sc.Case.calm() {
+		sc.patient = sc.Case.Prove.answer()
+	}
+	return sc
+}
+
+// folder returns the case folder of a run as an absolute path.
+func (sc *Scenario) folder(run string) (string, error) {
+	if sc.files != nil {
+		return sc.files(run)
+	}
+	return filepath.Abs(sc.Dir)
+}

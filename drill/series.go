@@ -1,0 +1,100 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// series runs scenarios one after the other and prints what came out.
+type series struct {
+	stdio IO
+	opt   Options
+	out   string
+	json  bool
+}
+
+// run returns the exit code.
+func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
+	code, results := 0, []Result{}
+	for n := range runs {
+		for _, sc := range list {
+			res, err := s.one(ctx, sc, n)
+			if errors.Is(err, ErrUsage) {
+				fmt.Fprintln(s.stdio.Err, "drill:", err)
+				return 2
+			}
+			if err != nil {
+				fmt.Fprintf(s.stdio.Err, "drill: %s: %v\n", sc.Case.Name, err)
+				code = 1
+				if ctx.Err() != nil {
+					return code
+				}
+				continue
+			}
+			if !res.Passed {
+				code = 1
+			}
+			results = append(results, res)
+		}
+	}
+	if !s.json && len(results) > 1 {
+		s.summary(results)
+	}
+	return code
+}
+
+func (s *series) one(ctx context.Context, sc *Scenario, n int) (Result, error) {
+	opt := s.opt
+	if s.out != "" {
+		dir, err := freshDir(filepath.Join(s.out, sc.Case.Name))
+		if err != nil {
+			return Result{}, err
+		}
+		opt.Out = dir
+	}
+	if !s.json {
+		s.title(sc, n)
+		opt.Say = s.line
+	}
+	res, err := Run(ctx, sc, opt)
+	if err != nil {
+		return res, err
+	}
+	data, err := json.Marshal(&res)
+	if err != nil {
+		return res, err
+	}
+	if err := os.WriteFile(filepath.Join(res.Out, "result.json"), append(data, '\n'), 0o644); err != nil {
+		return res, err
+	}
+	if s.json {
+		_, err = fmt.Fprintf(s.stdio.Out, "%s\n", data)
+		return res, err
+	}
+	s.table(&res)
+	return res, nil
+}
+
+// freshDir makes dir, or dir-2, dir-3 and so on where it exists already: an
+// older result is never mixed with a new one.
+func freshDir(dir string) (string, error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", err
+	}
+	name := dir
+	for n := 2; n < 100_000; n++ {
+		err := os.Mkdir(name, 0o755)
+		if err == nil {
+			return name, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+		name = fmt.Sprintf("%s-%d", dir, n)
+	}
+	return "", fmt.Errorf("%s: too many results already", dir)
+}

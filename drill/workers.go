@@ -1,0 +1,104 @@
+package drill
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// change is a worker that appeared or disappeared.
+type change struct {
+	at      time.Time
+	pid     int
+	gone    bool
+	current int // workers afterwards
+}
+
+// workerWatch follows the workers of a proxy from the outside, without asking
+// the agent.
+type workerWatch struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	now     []int
+	changes []change
+}
+
+const workerPoll = 20 * time.Millisecond
+
+func (l *lab) watchWorkers(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &workerWatch{cancel: cancel, now: l.workers()}
+	l.watch = w
+	master, nginx := l.master, l.nginx()
+	w.wg.Go(func() {
+		tick := time.NewTicker(workerPoll)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			w.update(time.Now(), workersOf(master, nginx))
+			if n%10 == 0 {
+				l.brood.note()
+			}
+		}
+	})
+}
+
+func (w *workerWatch) update(at time.Time, now []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pid := range w.now {
+		if !slices.Contains(now, pid) {
+			w.changes = append(w.changes, change{at: at, pid: pid, gone: true, current: len(now)})
+		}
+	}
+	for _, pid := range now {
+		if !slices.Contains(w.now, pid) {
+			w.changes = append(w.changes, change{at: at, pid: pid, current: len(now)})
+		}
+	}
+	w.now = now
+}
+
+func (w *workerWatch) stop() {
+	w.cancel()
+	w.wg.Wait()
+}
+
+// since returns what changed from an instant on.
+func (w *workerWatch) since(t time.Time) []change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []change
+	for _, c := range w.changes {
+		if !c.at.Before(t) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// replaced says when the last change left all want workers in place, after at
+// least n had gone.
+func replaced(changes []change, n, want int) (time.Time, bool) {
+	gone := 0
+	var at time.Time
+	for _, c := range changes {
+		if c.gone {
+			gone++
+		}
+		switch {
+		case c.current < want:
+			at = time.Time{}
+		case gone >= n:
+			at = c.at
+		}
+	}
+	return at, !at.IsZero()
+}
