@@ -1,0 +1,151 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinguard/spinguard/profiler/stack"
+)
+
+var errImplausible = errors.New("implausible")
+
+// withoutRules finds the caller of code that has no rules.
+func (w *walk) withoutRules(f *Frame, r *region) (Frame, error) {
+	if w.atEntry(f, r) {
+		return Frame{}, errEntry
+	}
+	if next, err := w.bySignalTrampoline(f, r); err == nil {
+		return next, nil
+	}
+	if !f.ReturnAddress {
+		if next, err := w.returnOnTop(f); err == nil {
+			return next, nil
+		}
+		if next, err := w.inPrologue(f, r); err == nil {
+			return next, nil
+		}
+	}
+	next, err := w.byFramePointer(f, r)
+	if err == nil || errors.Is(err, errEntry) {
+		return next, err
+	}
+	if next, err := w.scan(f); err == nil {
+		return next, nil
+	}
+	return Frame{}, fmt.Errorf("no rule for %s", w.u.Name(f.Lookup()))
+}
+
+// atEntry says that a frame without rules is the program's first code, which
+// has no caller: musl and static programs have no rules for it.
+func (w *walk) atEntry(f *Frame, r *region) bool {
+	const entryCode = 64
+	if r.image == nil || r.image.Entry() == 0 {
+		return false
+	}
+	return f.Lookup()-r.bias-r.image.Entry() < entryCode
+}
+
+// returnOnTop takes the word at the stack pointer as return address: right for
+// leaf code that made no frame.
+func (w *walk) returnOnTop(f *Frame) (Frame, error) {
+	if w.arch.link >= 0 {
+		return w.byLink(f)
+	}
+	sp := f.Registers.Value[w.arch.sp]
+	ra, err := w.mem.word(sp)
+	if err != nil || !w.plausible(ra) {
+		return Frame{}, errImplausible
+	}
+	return w.step(f, w.after(f, ra), sp+8, ReturnOnTop)
+}
+
+// inPrologue handles the one instruction between pushing the frame pointer and
+// setting it: the return address is the second word.
+func (w *walk) inPrologue(f *Frame, r *region) (Frame, error) {
+	const push = 0x55
+	var code [4]byte // push %rbp; mov %rsp,%rbp
+	if w.arch != &amd64 || w.readCode(r, f.PC-1, code[:]) != nil || code != [4]byte{push, 0x48, 0x89, 0xe5} {
+		return Frame{}, errImplausible
+	}
+	sp := f.Registers.Value[w.arch.sp]
+	ra, err := w.mem.word(sp + 8)
+	if err != nil || !w.plausible(ra) {
+		return Frame{}, errImplausible
+	}
+	next := w.after(f, ra)
+	w.restore(&next, w.arch.fp, sp)
+	return w.step(f, next, sp+16, FramePointer)
+}
+
+// byLink takes the return address of an arm64 leaf from its register.
+func (w *walk) byLink(f *Frame) (Frame, error) {
+	ra, ok := f.Registers.Get(w.arch.link)
+	if !ok || !w.plausible(ra&w.arch.addrMask) {
+		return Frame{}, errImplausible
+	}
+	return w.step(f, w.after(f, ra&w.arch.addrMask), f.Registers.Value[w.arch.sp], ReturnOnTop)
+}
+
+// after returns the caller's frame with the registers that calls keep.
+func (w *walk) after(f *Frame, ra uint64) Frame {
+	next := Frame{Registers: f.Registers}
+	next.Registers.Known &= w.arch.kept &^ (1 << w.arch.sp)
+	next.Registers.Set(w.arch.pc, ra)
+	return next
+}
+
+// byFramePointer follows the chain of frame pointers. A zero one marks the
+// first frame.
+func (w *walk) byFramePointer(f *Frame, r *region) (Frame, error) {
+	const farthest = 1 << 20
+	fp, ok := f.Registers.Get(w.arch.fp)
+	if !ok {
+		return Frame{}, errUnknown
+	}
+	if fp == 0 && r.image != nil && f.ReturnAddress {
+		return Frame{}, errEntry
+	}
+	sp := f.Registers.Value[w.arch.sp]
+	if fp%8 != 0 || (fp < sp || fp-sp > farthest) && !r.isGo {
+		return Frame{}, errImplausible
+	}
+	saved, err := w.mem.word(fp)
+	if err != nil {
+		return Frame{}, err
+	}
+	ra, err := w.mem.word(fp + 8)
+	if err != nil || !w.plausible(ra&w.arch.addrMask) {
+		return Frame{}, errImplausible
+	}
+	next := w.after(f, ra&w.arch.addrMask)
+	next.Registers.Known &= bits(w.arch.pc)
+	next.Registers.Set(w.arch.fp, saved)
+	return w.step(f, next, fp+16, FramePointer)
+}
+
+// bySignalTrampoline knows the x86-64 code that returns from a signal handler
+// (mov $15, %rax; syscall): musl has no rules for it. The interrupted
+// registers lie in the ucontext at the stack pointer.
+func (w *walk) bySignalTrampoline(f *Frame, r *region) (Frame, error) {
+	code := [...]byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
+	var found [len(code)]byte
+	if w.arch != &amd64 || !f.ReturnAddress || w.readCode(r, f.PC, found[:]) != nil || found != code {
+		return Frame{}, errImplausible
+	}
+	const gregs = 40
+	order := [...]int{
+		stack.R8, stack.R9, stack.R10, stack.R11, stack.R12, stack.R13, stack.R14, stack.R15, stack.RDI,
+		stack.RSI, stack.RBP, stack.RBX, stack.RDX, stack.RAX, stack.RCX, stack.RSP, stack.RIP,
+	}
+	at := f.Registers.Value[stack.RSP] + gregs
+	next := Frame{}
+	for i, reg := range order {
+		v, err := w.mem.word(at + uint64(i)*8)
+		if err != nil {
+			return Frame{}, err
+		}
+		next.Registers.Set(reg, v)
+	}
+	f.Signal = true
+	return w.step(f, next, next.Registers.Value[stack.RSP], Trampoline)
+}

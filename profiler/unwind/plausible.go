@@ -1,0 +1,72 @@
+package unwind
+
+// plausible says whether an address can be a return address: it lies in code,
+// right behind a call instruction.
+func (w *walk) plausible(ra uint64) bool {
+	r := w.u.region(ra)
+	if r == nil || ra == r.Start {
+		return false
+	}
+	if w.arch != &amd64 {
+		var insn [4]byte
+		return ra%4 == 0 && (w.readCode(r, ra-4, insn[:]) != nil || isCallARM64(insn))
+	}
+	const longest = 7
+	var before [longest]byte
+	if ra-r.Start < longest || w.readCode(r, ra-longest, before[:]) != nil {
+		return r.image != nil // cannot be checked
+	}
+	return endsInCall(before)
+}
+
+// readCode reads instructions from the image, or from memory for code that was
+// made at run time.
+func (w *walk) readCode(r *region, addr uint64, buf []byte) error {
+	if r.image != nil {
+		return r.image.ReadVaddr(addr-r.bias, buf)
+	}
+	b, err := w.mem.bytes(addr, len(buf))
+	copy(buf, b)
+	return err
+}
+
+// endsInCall says whether x86-64 code ends in one of the forms of call.
+func endsInCall(b [7]byte) bool {
+	const relative, group5 = 0xe8, 0xff
+	if b[2] == relative {
+		return true
+	}
+	// FF /2 with every form of operand; its length follows from the ModRM byte.
+	for length := 2; length <= 7; length++ {
+		at := 7 - length
+		if b[at] == group5 && b[at+1]>>3&7 == 2 && indirectLength(b[at+1], b[min(at+2, 6)]) == length {
+			return true
+		}
+	}
+	return false
+}
+
+// indirectLength is the length of FF /2 without prefixes.
+func indirectLength(modrm, sib byte) int {
+	mod, rm := modrm>>6, modrm&7
+	length := 2
+	if mod != 3 && rm == 4 {
+		length++
+		if mod == 0 && sib&7 == 5 {
+			return length + 4
+		}
+	}
+	switch {
+	case mod == 1:
+		return length + 1
+	case mod == 2, mod == 0 && rm == 5:
+		return length + 4
+	}
+	return length
+}
+
+// isCallARM64 knows BL, BLR and the BLR forms that authenticate.
+func isCallARM64(b [4]byte) bool {
+	insn := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return insn&0xfc000000 == 0x94000000 || insn&0xfffffc1f == 0xd63f0000 || insn&0xfefff800 == 0xd63f0800
+}

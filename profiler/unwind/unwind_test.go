@@ -1,0 +1,135 @@
+package unwind
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// variants are the ways in which programs are built.
+var variants = []struct {
+	name  string
+	flags []string
+}{
+	{"no frame pointer", []string{"-O2", "-fomit-frame-pointer"}},
+	{"frame pointer without rules", []string{"-O0", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables"}},
+	{"static", []string{"-O2", "-fomit-frame-pointer", "-static"}},
+	{"static pie", []string{"-O2", "-fomit-frame-pointer", "-static-pie"}},
+	{"fixed address", []string{"-O2", "-fomit-frame-pointer", "-no-pie"}},
+	{"shrink wrapped", []string{"-O3", "-fshrink-wrap", "-fcf-protection=full"}},
+	{"unoptimised", []string{"-O0"}},
+}
+
+// TestEveryInstruction single-steps through calls, prologues, epilogues,
+// alloca, the PLT and libc: at each instruction the walk must reach the entry
+// through main.
+func TestEveryInstruction(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			x := start(t, build(t, v.flags...))
+			x.reach("outer", "")
+			const steps = 6000
+			bad := map[string]int{}
+			whole := 0
+			for range steps {
+				x.step()
+				frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
+				names := x.names(frames)
+				i := slices.Index(names, "main")
+				if truncated == "" && i > 0 && names[i-1] == "outer" {
+					whole++
+				} else {
+					bad[truncated+" "+strings.Join(names, " < ")]++
+				}
+			}
+			t.Logf("%d of %d whole", whole, steps)
+			report(t, bad)
+		})
+	}
+}
+
+func report(t *testing.T, bad map[string]int) {
+	t.Helper()
+	shown := 0
+	for text, n := range bad {
+		if shown++; shown <= 10 {
+			t.Errorf("%d times: %s", n, text)
+		}
+	}
+}
+
+// TestStates walks stacks that a plain loop does not have.
+func TestStates(t *testing.T) {
+	tail := []string{"main", "__libc_start_call_main", "__libc_start_main", "_start"}
+	tests := []struct {
+		mode string
+		want []string
+	}{
+		{"signal", []string{"handler", "<signal>", "kill", "interrupted"}},
+		{"altstack", []string{"handler", "<signal>", "kill", "interrupted"}},
+		{"noreturn", []string{"never", "calls_never"}},
+	}
+	for _, test := range tests {
+		for _, flag := range []string{"-O2", "-O0"} {
+			t.Run(test.mode+flag, func(t *testing.T) {
+				x := start(t, build(t, flag), test.mode)
+				x.reach(test.want[0], "leaf")
+				for range 200 {
+					x.step()
+					frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
+					got := x.names(frames)
+					for i := range frames {
+						if frames[i].Signal {
+							got[i] = "<signal>"
+						}
+					}
+					got = slices.DeleteFunc(got, func(s string) bool { return s == "leaf" })
+					if want := slices.Concat(test.want, tail); truncated != "" || !slices.Equal(got, want) {
+						t.Fatalf("got %v %q, want %v", got, truncated, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAsleep walks a thread in a system call from two registers, which is all
+// that /proc gives of it.
+func TestAsleep(t *testing.T) {
+	for _, flag := range []string{"-O2", "-O0", "-static"} {
+		x := start(t, build(t, flag), "sleep")
+		x.cont()
+		regs := x.sleeping()
+		frames, truncated := x.unwind.Unwind(regs, x.process, nil)
+		got := strings.Join(x.names(frames), " ")
+		if truncated != "" || !strings.HasPrefix(got, "pause sleeps main ") || !strings.HasSuffix(got, " _start") {
+			t.Errorf("%s: got %s %q", flag, got, truncated)
+		}
+	}
+}
+
+// TestStripped wants the range's start as name: the same at every address of a
+// function, and never the nearest symbol.
+func TestStripped(t *testing.T) {
+	x := start(t, build(t, "-O2", "-s"), "noreturn")
+	seen := map[string]bool{}
+	for range 50 {
+		x.step()
+		frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
+		if truncated != "" {
+			t.Fatal(truncated)
+		}
+		for _, name := range x.names(frames) {
+			seen[name] = true
+		}
+	}
+	own := 0
+	for name := range seen {
+		if strings.HasPrefix(name, "target+0x") {
+			own++
+		}
+	}
+	if own != 5 { // leaf, never, calls_never, main, _start
+		t.Errorf("%d names for 5 functions: %v", own, seen)
+	}
+}
