@@ -1,0 +1,3 @@
+std = "ngx_lua"
+max_line_length = 80
+exclude_files = { "**/testdata/**" }

@@ -1,0 +1,77 @@
+package balancer
+
+// The bytes of the two files. resty.spinguard.layout says the same in Lua,
+// docs/formats.md in words; a test holds them against each other.
+const (
+	Layout = 1
+
+	crumbMagic  = "SPINCRB1"
+	crumbHeader = 128
+	CrumbSize   = 128 // bytes of one slot
+	crumbSlots  = 255
+	crumbsSize  = crumbHeader + CrumbSize*crumbSlots
+
+	ledgerMagic    = "SPINLDG1"
+	ledgerHeader   = 64
+	bankOffset     = 4096
+	bankHeader     = 64
+	bankSize       = 49152
+	entrySize      = 384
+	ledgerCapacity = 127
+	ledgerSize     = bankOffset + 2*bankSize
+
+	nameMax = 63
+)
+
+// Offsets in the ledger's header.
+const (
+	ledgerMagicAt      = 0
+	ledgerLayoutAt     = 8
+	ledgerSequenceAt   = 12
+	ledgerBankOffsetAt = 16
+	ledgerBankSizeAt   = 20
+	ledgerEntrySizeAt  = 24
+	ledgerCapacityAt   = 28
+)
+
+// Offsets in a bank's header.
+const (
+	bankCRCAt     = 0
+	bankCountAt   = 4
+	bankWrittenAt = 8
+)
+
+// Offsets in an entry; the sizes of the texts follow from the next offset.
+const (
+	entryKindAt     = 0
+	entryFlagsAt    = 4
+	entryVersionAt  = 8
+	entryUntilAt    = 16
+	entrySinceAt    = 24
+	entryDigestAt   = 32
+	entryUpstreamAt = 64
+	entrySubjectAt  = 128
+	entryIDAt       = 224
+	entryOriginAt   = 264
+	entryReasonAt   = 320
+)
+
+// Offsets in the crumbs' header.
+const (
+	crumbsMagicAt      = 0
+	crumbsLayoutAt     = 8
+	crumbsHeaderSizeAt = 12
+	crumbsSlotSizeAt   = 16
+	crumbsSlotsAt      = 20
+)
+
+// Offsets in a crumb slot.
+const (
+	slotPIDAt      = 0
+	slotPhaseAt    = 4
+	slotSequenceAt = 8
+	slotVersionAt  = 16
+	slotDigestAt   = 24
+	slotUpstreamAt = 40
+	slotPickerAt   = 104
+)

@@ -1,0 +1,186 @@
+-- resty.spinguard: a balancer that cannot loop, cannot be wiped and cannot be
+-- poisoned. See docs/balancer.md.
+
+local admin = require "resty.spinguard.admin"
+local balancer = require "ngx.balancer"
+local check = require "resty.spinguard.check"
+local crumb = require "resty.spinguard.crumb"
+local layout = require "resty.spinguard.layout"
+local ledger = require "resty.spinguard.ledger"
+local store = require "resty.spinguard.store"
+local upstream = require "resty.spinguard.upstream"
+
+local error = error
+local log = ngx.log
+local ngx_exit = ngx.exit
+local set_current_peer = balancer.set_current_peer
+local type = type
+
+
+local ERR = ngx.ERR
+local WARN = ngx.WARN
+local DIR = "/run/spinguard/nginx"
+local OPTIONS = { dict = "string", dir = "string", keep = "number",
+                  min_ratio = "number", token = "string" }
+
+
+local _M = { _VERSION = layout._VERSION }
+
+
+local config = {}
+
+
+local function check_options(opts)
+    if type(opts) ~= "table" then
+        error("spinguard.init: want a table of options", 3)
+    end
+
+    for name, value in pairs(opts) do
+        if not OPTIONS[name] then
+            error("spinguard.init: unknown option " .. tostring(name), 3)
+        end
+
+        if type(value) ~= OPTIONS[name] then
+            error("spinguard.init: option " .. name .. ": want a "
+                  .. OPTIONS[name], 3)
+        end
+    end
+
+    if not opts.dict or not ngx.shared[opts.dict] then
+        error("spinguard.init: option dict: want the name of a "
+              .. "lua_shared_dict", 3)
+    end
+end
+
+
+-- init is called once, in init_by_lua. A ledger or crumbs that cannot be had
+-- are a warning: the balancer works without the agent.
+function _M.init(opts)
+    check_options(opts)
+    config = opts
+
+    store.keep = opts.keep or store.keep
+    store.min_ratio = opts.min_ratio or store.min_ratio
+
+    local ok, err = store.init(ngx.shared[opts.dict])
+    if not ok then
+        error("spinguard.init: " .. err, 2)
+    end
+
+    ok, err = crumb.init()
+    if not ok then
+        log(WARN, "spinguard: no crumbs: ", err)
+    end
+
+    ok, err = ledger.init(opts.dir or DIR)
+    if not ok then
+        log(WARN, "spinguard: no quarantine: ", err)
+    end
+
+    return true
+end
+
+
+-- init_worker claims the crumb slot at once, instead of at the first pick.
+-- Optional, in init_worker_by_lua.
+function _M.init_worker()
+    upstream.look(ngx.now())
+end
+
+
+-- update publishes the peers of an upstream as its next version. It returns
+-- the number of the version, or nil, what is wrong, and a word for it.
+function _M.update(name, peers, opts)
+    opts = opts or {}
+
+    local ok, err, reason = check.name(name)
+    local list
+
+    if ok then
+        list, err, reason = check.peers(peers, upstream.raw(name))
+    end
+
+    if list and opts.invalid_json then
+        list, err, reason = nil, "invalid JSON: " .. opts.invalid_json,
+                            "json"
+    end
+
+    local version
+    if list then
+        version, err, reason = store.publish(name, list, opts)
+    end
+
+    if not version then
+        store.refused(reason)
+        log(WARN, "spinguard: update of ", tostring(name), " refused: ", err)
+        return nil, err, reason
+    end
+
+    if opts.force then
+        log(WARN, "spinguard: update of ", name, " forced by ",
+            opts.by or "Lua")
+    end
+
+    upstream.changed()
+
+    return version, nil, reason
+end
+
+
+-- version returns the number of the newest version of an upstream, or nil.
+function _M.version(name)
+    local version = store.head(name)
+
+    return version > 0 and version or nil
+end
+
+
+-- wrap guards the picker of a user: factory(peers, info) returns an object
+-- with find(), or factory is a module with new(self, nodes) as in
+-- lua-resty-balancer. Called in init_by_lua.
+function _M.wrap(name, factory, opts)
+    local ok, err = check.name(name)
+    if not ok then
+        error("spinguard.wrap: " .. err, 2)
+    end
+
+    if type(factory) ~= "function"
+        and not (type(factory) == "table" and factory.new)
+    then
+        error("spinguard.wrap: want a function or a module with new()", 2)
+    end
+
+    upstream.wrap(name, factory, opts)
+end
+
+
+-- pick returns the peer to use now: a table with address, host and port.
+function _M.pick(name)
+    return upstream.pick(name)
+end
+
+
+-- balance is called in balancer_by_lua.
+function _M.balance(name)
+    local peer, err = upstream.pick(name)
+    if not peer then
+        log(ERR, "spinguard: ", err)
+        return ngx_exit(503)
+    end
+
+    local ok
+    ok, err = set_current_peer(peer.host, peer.port)
+    if not ok then
+        log(ERR, "spinguard: could not use peer ", peer.address, ": ", err)
+        return ngx_exit(500)
+    end
+end
+
+
+-- admin is a content handler: see docs/balancer.md for its paths.
+function _M.admin()
+    return admin.handle(_M.update, config)
+end
+
+
+return _M

@@ -1,0 +1,250 @@
+-- The admin handler: JSON over a location that only the machine itself can
+-- reach.
+
+local cjson = require("cjson.safe").new()
+local lax = require("cjson.safe").new()
+local ledger = require "resty.spinguard.ledger"
+local store = require "resty.spinguard.store"
+local upstream = require "resty.spinguard.upstream"
+
+local ngx = ngx
+local type = type
+
+
+local MAX_BODY = 8 * 1024 * 1024
+local LOCAL = { ["127.0.0.1"] = true, ["::1"] = true, ["unix:"] = true }
+local FIELDS = { peers = true, by = true, force = true }
+local STATUS = { dict_full = 507, busy = 503 }
+
+
+local _M = {}
+
+
+cjson.decode_invalid_numbers(false)
+cjson.decode_max_depth(16)
+lax.decode_max_depth(16)
+
+
+local function answer(status, body)
+    ngx.status = status
+    ngx.header["Content-Type"] = "application/json"
+    ngx.say(cjson.encode(body))
+end
+
+
+local function refuse(status, text, reason)
+    return answer(status, { error = text, reason = reason })
+end
+
+
+local function body()
+    local length = tonumber(ngx.var.http_content_length)
+    if length and length > MAX_BODY then
+        return nil, "body: over " .. MAX_BODY .. " bytes", "too_big"
+    end
+
+    ngx.req.read_body()
+
+    local data = ngx.req.get_body_data()
+    local path = not data and ngx.req.get_body_file()
+
+    if path then
+        local file, err = io.open(path, "rb")
+        if not file then
+            return nil, "could not read the body: " .. err, "body"
+        end
+
+        data = file:read(MAX_BODY + 1)
+        file:close()
+    end
+
+    if not data or data == "" then
+        return nil, "body: empty; want a list of peers as JSON", "json"
+    end
+
+    if #data > MAX_BODY then
+        return nil, "body: over " .. MAX_BODY .. " bytes", "too_big"
+    end
+
+    return data
+end
+
+
+-- parse is strict; only to name the peer it looks again with NaN allowed.
+local function parse(data)
+    local value, err = cjson.decode(data)
+    if value ~= nil then
+        return value
+    end
+
+    value = lax.decode(data)
+    if value ~= nil then
+        return value, nil, err
+    end
+
+    return nil, "invalid JSON: " .. err, "json"
+end
+
+
+-- take returns peers and options from a body: either the peers themselves,
+-- or an object with peers, by and force.
+local function take(value)
+    if type(value) ~= "table" then
+        return nil, "body: want a list of peers or an object", "json"
+    end
+
+    if value.peers == nil then
+        return value, {}
+    end
+
+    for field in pairs(value) do
+        if not FIELDS[field] then
+            return nil, "body: unknown field " .. tostring(field),
+                   "unknown_field"
+        end
+    end
+
+    return value.peers, { by = value.by, force = value.force == true }
+end
+
+
+local function publish(name, update)
+    local data, err, reason = body()
+    if not data then
+        store.refused(reason)
+        return refuse(400, err, reason)
+    end
+
+    local value, invalid
+    value, err, invalid = parse(data)
+    if value == nil then
+        store.refused("json")
+        return refuse(400, err, "json")
+    end
+
+    local peers, opts
+    peers, opts, reason = take(value)
+    if not peers then
+        store.refused(reason)
+        return refuse(400, opts, reason)
+    end
+
+    if type(opts.by) ~= "string" then
+        opts.by = "admin " .. ngx.var.remote_addr
+    end
+
+    opts.invalid_json = invalid
+
+    local version
+    version, err, reason = update(name, peers, opts)
+    if not version then
+        return refuse(STATUS[reason] or 422, err, reason)
+    end
+
+    return answer(200, { upstream = name, version = version,
+                         unchanged = reason == "unchanged" or nil })
+end
+
+
+local function peer_list(peers)
+    local list = {}
+
+    for i, peer in ipairs(peers) do
+        list[i] = { address = peer.address, weight = peer.weight }
+    end
+
+    return list
+end
+
+
+local function show(name)
+    local all = upstream.versions(name)
+    if not all then
+        return refuse(404, "upstream " .. name .. ": nothing was published",
+                      "unknown")
+    end
+
+    for _, version in ipairs(all.versions) do
+        version.peers = peer_list(version.peers)
+        version.dropped = nil
+        version.history = nil
+
+        if #version.changes == 0 then
+            version.changes = cjson.empty_array
+        end
+    end
+
+    return answer(200, all)
+end
+
+
+local function list()
+    local names = store.names()
+
+    return answer(200, { upstreams = #names > 0 and names
+                                     or cjson.empty_array })
+end
+
+
+local function quarantines()
+    upstream.look(ngx.now())
+
+    local found, now = {}, ngx.now()
+
+    for _, e in ipairs(ledger.entries) do
+        if e.until_ms / 1000 > now then
+            found[#found + 1] = e
+        end
+    end
+
+    return answer(200, { quarantines = #found > 0 and found
+                                       or cjson.empty_array })
+end
+
+
+local function allowed(opts)
+    if opts.token then
+        return ngx.var.http_authorization == "Bearer " .. opts.token
+    end
+
+    return LOCAL[ngx.var.remote_addr] or false
+end
+
+
+-- handle answers one request of the admin location.
+function _M.handle(update, opts)
+    if not allowed(opts) then
+        return refuse(403, "admin: only from the machine itself, or with the "
+                           .. "token", "forbidden")
+    end
+
+    local method, uri = ngx.req.get_method(), ngx.var.uri
+    local name = uri:match("/upstreams/([^/]+)$")
+
+    if name and (method == "PUT" or method == "POST") then
+        return publish(name, update)
+    end
+
+    if method ~= "GET" then
+        return refuse(405, "method " .. method .. ": GET, or PUT on "
+                           .. "/upstreams/NAME", "method")
+    end
+
+    if name then
+        return show(name)
+    end
+
+    if uri:find("/upstreams/?$") then
+        return list()
+    end
+
+    if uri:find("/quarantines/?$") then
+        return quarantines()
+    end
+
+    return refuse(404, "path: want /upstreams, /upstreams/NAME or "
+                       .. "/quarantines", "path")
+end
+
+
+return _M

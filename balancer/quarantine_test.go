@@ -1,0 +1,266 @@
+package balancer
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"golang.org/x/sys/unix"
+)
+
+// fatalPicker is the rotation of that night: gcd(b, a % b) over weights as
+// they came. The string "0" makes a NaN of it, and the recursion never ends.
+const fatalPicker = `
+local function gcd(a, b)
+    if b == 0 then return a end
+    return gcd(b, a % b)
+end
+spinguard.wrap("backend", function(peers)
+    local at, current = 0, 0
+    local rr = {}
+    function rr:find()
+        local g, top = peers[1].weight, 0
+        for _, p in ipairs(peers) do
+            g = gcd(p.weight, g)
+            if tonumber(p.weight) > top then top = tonumber(p.weight) end
+        end
+        while true do
+            at = at % #peers + 1
+            if at == 1 then
+                current = current - g
+                if current <= 0 then current = top end
+            end
+            if tonumber(peers[at].weight) >= current then
+                return peers[at].address
+            end
+        end
+    end
+    return rr
+end, { raw = true, kind = "fatal" })
+`
+
+func TestQuarantineServesTheLastGoodVersion(t *testing.T) {
+	p := startProxy(t, proxyOptions{workers: 2})
+	p.publish(1, 0, 0)
+	p.publish(0, 1, 0)
+	first, second := fmt.Sprint(p.ports[0]), fmt.Sprint(p.ports[1])
+	eventually(t, "version 2 serves", func() bool { return p.served(4)[second] == 4 })
+	l := p.ledger()
+	now := time.Now()
+	e, err := l.Add(Entry{
+		Kind: KindVersion, Upstream: "backend", Version: 2, Until: now.Add(1500 * time.Millisecond), Origin: "test",
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "version 1 serves", func() bool { return p.served(8)[first] == 8 })
+	_, v := p.adminRequest("GET", "/upstreams/backend", "")
+	if v["published"].(float64) != 2 || v["serving"].(float64) != 1 {
+		t.Errorf("published %v, serving %v; want 2 and 1", v["published"], v["serving"])
+	}
+	_, v = p.adminRequest("GET", "/quarantines", "")
+	if got := fmt.Sprint(v["quarantines"]); !strings.Contains(got, e.ID) {
+		t.Errorf("quarantines %s, want %s", got, e.ID)
+	}
+	eventually(t, "version 2 serves again by itself", func() bool { return p.served(8)[second] == 8 })
+}
+
+func TestQuarantineByDigestAndLift(t *testing.T) {
+	p := startProxy(t, proxyOptions{})
+	p.publish(1, 0, 0)
+	p.publish(0, 1, 0)
+	_, v := p.adminRequest("GET", "/upstreams/backend", "")
+	digest := v["versions"].([]any)[0].(map[string]any)["digest"].(string)
+	l, now := p.ledger(), time.Now()
+	e, err := l.Add(Entry{
+		Kind: KindVersion, Upstream: "backend", Version: 99, Digest: digest, Until: now.Add(time.Minute),
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := fmt.Sprint(p.ports[0]), fmt.Sprint(p.ports[1])
+	eventually(t, "version 1 serves", func() bool { return p.served(2)[first] == 2 })
+	if ok, err := l.Lift(e.ID, now); !ok || err != nil {
+		t.Fatalf("lift: %v %v", ok, err)
+	}
+	eventually(t, "version 2 serves", func() bool { return p.served(2)[second] == 2 })
+}
+
+func TestNoVersionLeft(t *testing.T) {
+	p := startProxy(t, proxyOptions{})
+	p.publish(1)
+	l, now := p.ledger(), time.Now()
+	if _, err := l.Add(Entry{Kind: KindVersion, Upstream: "backend", Version: 1, Until: now.Add(time.Minute)}, now); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a clear refusal", func() bool { code, _ := p.get("/"); return code == 500 || code == 503 })
+	if !strings.Contains(p.log(), "no version can be served: version 1 is in quarantine") {
+		t.Error("the error log does not say why")
+	}
+}
+
+// The poison of that night, end to end but for the agent: the crumb tells
+// which version hangs the worker, the ledger keeps its successor from it.
+func TestCrumbOfAHangingPicker(t *testing.T) {
+	for _, jitOff := range []bool{false, true} {
+		t.Run(fmt.Sprintf("jitOff=%v", jitOff), func(t *testing.T) {
+			p := startProxy(t, proxyOptions{init: fatalPicker, jitOff: jitOff})
+			p.publish(5, 3)
+			p.served(16)
+			if v := p.publish("0", 3); v != 2 {
+				t.Fatalf("poison is version %d", v)
+			}
+			worker := p.workers()[0]
+			go func() { p.client.Get(fmt.Sprintf("http://127.0.0.1:%d/", p.port)) }()
+			c := activeCrumb(t, worker)
+			want := Crumb{
+				PID: worker, Active: true, Phase: PhasePick, Sequence: c.Sequence, Upstream: "backend", Version: 2,
+				Digest: c.Digest, Picker: "fatal",
+			}
+			if c != want || len(c.Digest) != 16 {
+				t.Errorf("crumb %+v, want %+v", c, want)
+			}
+			l, now := p.ledger(), time.Now()
+			if _, err := l.Add(Entry{
+				Kind: KindVersion, Upstream: c.Upstream, Version: c.Version, Digest: c.Digest, Until: now.Add(time.Minute),
+			}, now); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Kill(worker, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "a new worker", func() bool { w := p.workers(); return len(w) == 1 && w[0] != worker })
+			p.served(32)
+		})
+	}
+}
+
+// activeCrumb waits until the worker's crumb says the same pick twice.
+func activeCrumb(t *testing.T, pid int) Crumb {
+	t.Helper()
+	proc, err := procmem.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	maps, err := procmem.ReadMaps(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := FindFiles(maps, proc, pid)
+	if filepath.Base(files.Ledger) != "ledger" {
+		t.Fatalf("ledger found: %q", files.Ledger)
+	}
+	slot, err := SlotAddress(proc, files.Crumbs, NamespacePID(pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last, c Crumb
+	eventually(t, "an active crumb", func() bool {
+		last = c
+		if c, err = ReadCrumb(proc, slot, NamespacePID(pid)); err != nil {
+			t.Fatal(err)
+		}
+		return c.Active && c == last
+	})
+	return c
+}
+
+func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
+	p := startProxy(t, proxyOptions{workers: 2})
+	p.publish(1, 0)
+	p.publish(0, 1)
+	l, now := p.ledger(), time.Now()
+	quarantine := func(l *Ledger) {
+		t.Helper()
+		if _, err := l.Add(Entry{ID: "q", Kind: KindVersion, Upstream: "backend", Version: 2, Until: now.Add(time.Minute)}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := fmt.Sprint(p.ports[0])
+	served := func() bool { return p.served(8)[first] == 8 }
+	quarantine(l)
+	eventually(t, "version 1 serves", served)
+
+	workers := fmt.Sprint(p.workers())
+	random := make([]byte, ledgerSize)
+	_, _ = rand.Read(random)
+	for name, damage := range map[string]func() error{
+		"random bytes": func() error { return overwrite(l.Path(), random) },
+		"cut to 0":     func() error { return os.Truncate(l.Path(), 0) },
+		"cut to 5000":  func() error { return os.Truncate(l.Path(), 5000) },
+		"removed":      func() error { return os.Remove(l.Path()) },
+		"directory":    func() error { return os.Remove(l.Path()) },
+		"open to all":  func() error { return os.Chmod(l.Path(), 0o666) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for range 20 {
+			p.served(4)
+			time.Sleep(2 * time.Millisecond)
+		}
+		if !served() {
+			t.Errorf("%s: the last good ledger is not in force", name)
+		}
+		_ = os.Chmod(l.Path(), 0o644)
+		quarantine(l)
+		eventually(t, name+": a repaired ledger is read", served)
+	}
+	if got := fmt.Sprint(p.workers()); got != workers {
+		t.Errorf("workers %s, were %s: some died", got, workers)
+	}
+	if ok, err := l.Lift("q", now); !ok || err != nil {
+		t.Fatalf("lift: %v %v", ok, err)
+	}
+	eventually(t, "the repaired ledger is in force", func() bool { return p.served(8)[first] == 0 })
+}
+
+func overwrite(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
+
+func TestReloadAndRespawnKeepVersions(t *testing.T) {
+	p := startProxy(t, proxyOptions{workers: 2})
+	p.publish(1, 0)
+	p.publish(0, 1)
+	l, now := p.ledger(), time.Now()
+	if _, err := l.Add(Entry{Kind: KindVersion, Upstream: "backend", Version: 2, Until: now.Add(time.Minute)}, now); err != nil {
+		t.Fatal(err)
+	}
+	first := fmt.Sprint(p.ports[0])
+	eventually(t, "version 1 serves", func() bool { return p.served(8)[first] == 8 })
+	before := p.workers()
+	if err := p.cmd.Process.Signal(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "new workers", func() bool {
+		w := p.workers()
+		return len(w) == 2 && w[0] != before[0] && w[0] != before[1] && w[1] != before[1]
+	})
+	if got := p.served(16); got[first] != 16 {
+		t.Errorf("after the reload: %v", got)
+	}
+	for _, pid := range p.workers() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	p.client.CloseIdleConnections()
+	eventually(t, "answers after the kill", func() bool { code, _ := p.get("/"); return code == 200 })
+	if got := p.served(16); got[first] != 16 {
+		t.Errorf("after the kill: %v", got)
+	}
+	if v := p.publish(1, 1); v != 3 {
+		t.Errorf("next version is %d, want 3", v)
+	}
+}
