@@ -25,6 +25,13 @@ type ReportOptions struct {
 	Back        string     // address of the list of incidents; empty: no link
 	Nonce       string     // of the style element, under a content security policy
 	Files       []FileInfo // for the links at the end; relative to the page
+	Links       []Link     // further links at the end
+}
+
+// Link is a named address, made by the caller and not by an incident.
+type Link struct {
+	Name string
+	URL  string
 }
 
 //go:embed report.css

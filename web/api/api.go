@@ -1,0 +1,100 @@
+// Package api holds the words of the agent's HTTP API: what it sends and
+// takes, as JSON. It is data only, shared by the agent, the commands and
+// outside tools written in Go.
+package api
+
+import "time"
+
+// Status is the answer of GET /api/status.
+type Status struct {
+	Version       string           `json:"version"`
+	Node          string           `json:"node"`
+	Mode          string           `json:"mode"` // observe or enforce
+	Started       time.Time        `json:"started"`
+	UptimeSeconds float64          `json:"uptime_seconds"`
+	CPUSeconds    float64          `json:"cpu_seconds"`    // of the agent
+	ResidentBytes int64            `json:"resident_bytes"` // of the agent
+	Samples       uint64           `json:"samples"`
+	Lost          map[string]int64 `json:"lost_samples"` // by reason
+	Sampler       string           `json:"sampler"`      // "ok", or why the agent is blind
+	Incidents     int              `json:"incidents"`    // kept on disk
+	Proxies       []Proxy          `json:"proxies"`
+}
+
+// Proxy is one running instance that is watched.
+type Proxy struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"` // nginx, openresty, haproxy
+	Master  int    `json:"master_pid"`
+	Workers int    `json:"workers"`
+	Note    string `json:"note,omitempty"` // what of it cannot be seen, and why
+}
+
+// WorkerStatus is one line of GET /api/workers.
+type WorkerStatus struct {
+	Proxy      string    `json:"proxy"`
+	Kind       string    `json:"kind"`
+	PID        int       `json:"pid"`
+	Index      int       `json:"index"`       // 1-based, kept over respawns
+	CPUShare   float64   `json:"cpu_share"`   // of one core over the last second, 0 to 1
+	CPUSeconds float64   `json:"cpu_seconds"` // since the worker started
+	StallMS    float64   `json:"stall_ms"`    // since the last progress
+	Verdict    string    `json:"verdict"`
+	Reason     string    `json:"reason,omitempty"`
+	Request    string    `json:"request,omitempty"`
+	Upstream   string    `json:"upstream,omitempty"`
+	Version    string    `json:"version,omitempty"`
+	Incident   string    `json:"incident,omitempty"` // id of its open incident
+	Started    time.Time `json:"started"`
+	AgeSeconds float64   `json:"age_seconds"`
+	Young      bool      `json:"young"` // still in its start-up grace
+}
+
+// Quarantine is one entry that is in force, or was just made.
+type Quarantine struct {
+	ID       string    `json:"id"`
+	Proxy    string    `json:"proxy"`
+	Upstream string    `json:"upstream"`
+	Version  string    `json:"version,omitempty"`
+	Peer     string    `json:"peer,omitempty"`
+	Route    string    `json:"route,omitempty"`
+	Since    time.Time `json:"since"`
+	Until    time.Time `json:"until"`
+	By       string    `json:"by"` // "agent" or "operator"
+	Reason   string    `json:"reason"`
+	Incident string    `json:"incident,omitempty"`
+	Origin   string    `json:"origin,omitempty"` // node that made it
+	Strikes  int       `json:"strikes"`          // how often this culprit was quarantined
+}
+
+// QuarantineRequest is the body of POST /api/quarantines. Exactly one of
+// Version, Peer and Route is set.
+type QuarantineRequest struct {
+	Proxy    string  `json:"proxy"`
+	Upstream string  `json:"upstream"`
+	Version  string  `json:"version,omitempty"`
+	Peer     string  `json:"peer,omitempty"`
+	Route    string  `json:"route,omitempty"`
+	Seconds  float64 `json:"seconds"` // 0: the agent's default
+	Reason   string  `json:"reason"`  // required
+}
+
+// Lift is the body of DELETE /api/quarantines/{id}.
+type Lift struct {
+	Reason string `json:"reason"` // required
+}
+
+// Event is one line of the feed, GET /events.
+type Event struct {
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"` // suspected, confirmed, captured, quarantined, evicted, recovered, refused, lifted, note
+	Proxy    string    `json:"proxy,omitempty"`
+	Worker   int       `json:"worker,omitempty"`
+	Incident string    `json:"incident,omitempty"`
+	Text     string    `json:"text"`
+}
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	Error string `json:"error"`
+}

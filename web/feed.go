@@ -1,0 +1,63 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/spinguard/spinguard/web/api"
+)
+
+// feedKept is how many events a page that is opened now still sees.
+const feedKept = 200
+
+// Feed spreads events to everyone who listens. The zero value is ready; its
+// methods may be called by many goroutines. Publish never waits: a listener
+// that is too slow loses events, not the agent its time.
+type Feed struct {
+	mu     sync.Mutex
+	recent []api.Event
+	subs   map[chan api.Event]struct{}
+}
+
+// Publish sends an event to all listeners.
+func (f *Feed) Publish(e api.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recent) == feedKept {
+		f.recent = slices.Delete(f.recent, 0, 1)
+	}
+	f.recent = append(f.recent, e)
+	for c := range f.subs {
+		select {
+		case c <- e:
+		default:
+		}
+	}
+}
+
+// Recent returns the last events, oldest first.
+func (f *Feed) Recent() []api.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.recent)
+}
+
+// Subscribe returns the recent events and a channel of those that follow,
+// closed once ctx is done.
+func (f *Feed) Subscribe(ctx context.Context) ([]api.Event, <-chan api.Event) {
+	c := make(chan api.Event, 64)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.subs == nil {
+		f.subs = map[chan api.Event]struct{}{}
+	}
+	f.subs[c] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.subs, c)
+		close(c)
+	})
+	return slices.Clone(f.recent), c
+}
