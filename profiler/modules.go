@@ -1,0 +1,150 @@
+package profiler
+
+import (
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/profiler/symbol"
+	"github.com/spinguard/spinguard/profiler/unwind"
+)
+
+const (
+	mapsEvery = time.Second // mappings are read again this often at most, on average
+	mapsBurst = 10          // and this often in a row: a young worker maps much
+	maxNamed  = 16384       // named addresses kept for each process
+)
+
+// kernelNames is read once for all processes: there is one kernel.
+var kernelNames symbol.Kernel
+
+// modules knows what lies where in one process.
+type modules struct {
+	pid      int
+	now      func() time.Time
+	unwinder *unwind.Unwinder
+
+	maps     procmem.Maps
+	read     time.Time // up to when the reads allowed since are used up
+	mappings map[procmem.Mapping]*stack.Mapping
+	names    map[uint64]stack.Frame // by address
+}
+
+func openModules(pid int, cache *symbol.Cache, now func() time.Time) (*modules, error) {
+	m := &modules{pid: pid, now: now, mappings: map[procmem.Mapping]*stack.Mapping{}, names: map[uint64]stack.Frame{}}
+	maps, err := procmem.ReadMaps(pid)
+	if err != nil {
+		return nil, err
+	}
+	m.maps, m.read = maps, now().Add(-mapsBurst*mapsEvery)
+	m.unwinder = unwind.New(cache, pid, maps)
+	return m, nil
+}
+
+// refresh reads the mappings again, unless that was done too often of late, and
+// says whether they changed.
+func (m *modules) refresh() bool {
+	now := m.now()
+	if now.Sub(m.read) < mapsEvery {
+		return false
+	}
+	m.read = m.read.Add(mapsEvery)
+	if oldest := now.Add(-mapsBurst * mapsEvery); m.read.Before(oldest) {
+		m.read = oldest
+	}
+	maps, err := procmem.ReadMaps(m.pid)
+	if err != nil || equalMaps(maps, m.maps) {
+		return false
+	}
+	m.maps = maps
+	m.unwinder.SetMaps(maps)
+	m.forget()
+	return true
+}
+
+// forget drops what is known of files that are no longer mapped in that place.
+func (m *modules) forget() {
+	here := make(map[procmem.Mapping]bool, len(m.maps))
+	for _, x := range m.maps {
+		here[x] = true
+	}
+	for x := range m.mappings {
+		if !here[x] {
+			delete(m.mappings, x)
+			clear(m.names)
+		}
+	}
+}
+
+func equalMaps(a, b procmem.Maps) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// known says that an address is mapped, after a look at the mappings as they
+// are now if need be.
+func (m *modules) known(addr uint64) bool {
+	return m.holds(addr) || addr != 0 && m.refresh() && m.holds(addr)
+}
+
+func (m *modules) holds(addr uint64) bool {
+	_, ok := m.maps.Find(addr)
+	return ok
+}
+
+// isCode says that an address lies in code, as far as the mappings tell that
+// were read last.
+func (m *modules) isCode(addr uint64) bool {
+	x, ok := m.maps.Find(addr)
+	return ok && x.Exec
+}
+
+// frame names the native code at an address.
+func (m *modules) frame(addr uint64) stack.Frame {
+	if f, ok := m.names[addr]; ok {
+		return f
+	}
+	p, ok := m.unwinder.Locate(addr)
+	switch {
+	case ok && p.Mapping.Anonymous():
+		return stack.Frame{Kind: stack.PCRE, Function: "[pcre-jit]", Address: addr}
+	case !ok:
+		return stack.Frame{Kind: stack.Unknown, Function: "[unknown]", Address: addr}
+	}
+	f := stack.Frame{Kind: stack.Native, Address: addr, Mapping: m.mapping(p), Function: functionName(p, addr)}
+	if len(m.names) >= maxNamed {
+		clear(m.names)
+	}
+	m.names[addr] = f
+	return f
+}
+
+func functionName(p unwind.Place, addr uint64) string {
+	if p.Image != nil {
+		return p.Image.Name(p.Vaddr)
+	}
+	return path.Base(p.Mapping.Path) + "+0x" + strconv.FormatUint(addr-p.Mapping.Start+p.Mapping.Offset, 16)
+}
+
+// mapping returns the one description that all frames of a mapping share.
+func (m *modules) mapping(p unwind.Place) *stack.Mapping {
+	x := p.Mapping
+	s := m.mappings[x]
+	if s == nil {
+		s = &stack.Mapping{Start: x.Start, Limit: x.End, Offset: x.Offset, Path: x.Path}
+		if p.Image != nil {
+			s.BuildID = p.Image.BuildID()
+		}
+		m.mappings[x] = s
+	}
+	return s
+}

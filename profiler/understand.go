@@ -1,0 +1,93 @@
+package profiler
+
+import (
+	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/profiler/unwind"
+)
+
+// Understand makes a stack of a sample of this process, with the kernel's
+// frames, the native ones and those of Lua in their true order, leaf first.
+// What the sample holds wins over what the memory holds by now; the rest is
+// read from the live process. A sample without windows (Full is false) gives
+// an empty stack that says so. It never fails: what could not be had is in
+// Stack.Truncated.
+func (p *Process) Understand(s bpf.Sample) Result {
+	if !s.Full {
+		return Result{Stack: stack.Stack{Truncated: "windows were not copied"}}
+	}
+	var regs stack.Registers
+	for n, v := range s.Registers {
+		regs.Set(n, v)
+	}
+	mem := procmem.Overlay{Under: p.mem, Windows: make([]procmem.Window, 0, 4)}
+	for _, w := range [...]bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
+		if len(w.Data) > 0 {
+			mem.Windows = append(mem.Windows, procmem.Window(w))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.understand(regs, mem)
+	if len(s.KernelStack) > 0 {
+		r.Stack.Frames = append(kernelFrames(s.KernelStack), r.Stack.Frames...)
+	}
+	return r
+}
+
+// Blocked makes the stack of a thread that sleeps, from its live memory and
+// the two registers that /proc/PID/task/TID/syscall tells.
+func (p *Process) Blocked(sp, pc uint64) Result {
+	var regs stack.Registers
+	regs.Set(stack.RSP, sp)
+	regs.Set(stack.RIP, pc)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.understand(regs, p.mem)
+}
+
+func (p *Process) understand(regs stack.Registers, mem procmem.Memory) Result {
+	frames, truncated := p.unwind(regs, mem)
+	var r Result
+	lua := p.vms.walk(regs, frames, mem)
+	r.State, r.Thread, r.Request = lua.state, lua.thread, lua.request
+	r.Stack = merge(p.native(frames), lua.segments, lua.work, truncated)
+	r.lower = p.loop.lower(frames, mem)
+	return r
+}
+
+// unwind walks the machine stack, once more if it ended at code that the
+// mappings did not show.
+func (p *Process) unwind(regs stack.Registers, mem procmem.Memory) ([]unwind.Frame, string) {
+	frames, truncated := p.modules.unwinder.Unwind(regs, mem, p.vms.code)
+	if truncated == "" || len(frames) == 0 || p.modules.isCode(frames[len(frames)-1].Lookup()) || !p.modules.refresh() {
+		return frames, truncated
+	}
+	return p.modules.unwinder.Unwind(regs, mem, p.vms.code)
+}
+
+func (p *Process) native(frames []unwind.Frame) []nativeFrame {
+	out := make([]nativeFrame, len(frames))
+	for i := range frames {
+		at := frames[i].Lookup()
+		if p.vms.runsLua(at) {
+			out[i] = nativeFrame{Frame: stack.Frame{Kind: stack.VM, Address: at}, vm: true}
+			continue
+		}
+		out[i].Frame = p.modules.frame(at)
+	}
+	return out
+}
+
+// kernelFrames names the kernel's part of a stack.
+func kernelFrames(addrs []uint64) []stack.Frame {
+	out := make([]stack.Frame, len(addrs))
+	for i, a := range addrs {
+		if i > 0 {
+			a-- // a return address: the call is before it
+		}
+		out[i] = stack.Frame{Kind: stack.Kernel, Function: kernelNames.Name(a), Address: a}
+	}
+	return out
+}
