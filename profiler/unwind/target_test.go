@@ -208,3 +208,5 @@ func (x *target) names(frames []Frame) []string {
 	}
 	return names
 }
+
+func (x *target) maps() (procmem.Maps, error) { return procmem.ReadMaps(x.pid) }
