@@ -17,6 +17,12 @@ var kindNames = map[stack.Kind]string{
 	stack.Trace: "Lua JIT trace", stack.Builtin: "Lua built-in", stack.VM: "Lua VM", stack.PCRE: "PCRE JIT",
 }
 
+// kindColors are the colours of the kinds, the same in svg.css and color.js.
+var kindColors = map[stack.Kind]string{
+	stack.Unknown: "#b4b8bf", stack.Native: "#f3b95f", stack.Kernel: "#ee8a6b", stack.Lua: "#6cb2ee",
+	stack.Trace: "#ab98f0", stack.Builtin: "#5ec7b5", stack.VM: "#e59ac9", stack.PCRE: "#b3c65a",
+}
+
 // legendOrder lists Lua first: it is what people look for.
 var legendOrder = []stack.Kind{
 	stack.Lua, stack.Trace, stack.Builtin, stack.VM, stack.PCRE, stack.Native, stack.Kernel, stack.Unknown,

@@ -126,6 +126,6 @@ func (p *Profile) growAtMost(limit int, least float64) (*tree, float64) {
 		if t != nil && len(t.nodes) <= limit || least >= 1 {
 			return t, least
 		}
-		least = max(least*1.5, 1e-7)
+		least = max(least*1.6, 1e-7)
 	}
 }
