@@ -47,11 +47,11 @@ func ParseCrumb(slot []byte) (Crumb, error) {
 		return Crumb{}, fmt.Errorf("slot of pid %d: %w", c.PID, ErrCrumb)
 	}
 	switch phase := binary.LittleEndian.Uint32(slot[slotPhaseAt:]); phase {
-	case 0:
+	case phaseIdle:
 		c.Phase = PhaseIdle
-	case 1:
+	case phaseBuild:
 		c.Phase, c.Active = PhaseBuild, true
-	case 2:
+	case phasePick:
 		c.Phase, c.Active = PhasePick, true
 	default:
 		return Crumb{}, fmt.Errorf("slot of pid %d: phase %d: %w", c.PID, phase, ErrCrumb)

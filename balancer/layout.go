@@ -21,6 +21,10 @@ const (
 	ledgerSize     = bankOffset + 2*bankSize
 
 	nameMax = 63
+
+	phaseIdle  = 0
+	phaseBuild = 1
+	phasePick  = 2
 )
 
 // Offsets in the ledger's header.

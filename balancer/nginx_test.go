@@ -142,9 +142,10 @@ func (p *proxy) config(o proxyOptions) string {
 	if o.jitOff {
 		jit = "jit.off()"
 	}
-	return strings.NewReplacer("MODULES", modules, "WORKERS", fmt.Sprint(o.workers), "DIR", p.dir, "LUA", lua,
+	conf := strings.NewReplacer("MODULES", modules, "WORKERS", fmt.Sprint(o.workers), "DIR", p.dir, "LUA", lua,
 		"DICT", o.dict, "OPTIONS", o.options, "INIT", o.init, "BACKENDS", backends, "ADMIN", fmt.Sprint(p.admin),
 		"PORT", fmt.Sprint(p.port), "SERVER", o.server, "HTTP", o.http, "JIT", jit, "LOCATION", o.location).Replace(proxyConf)
+	return strings.ReplaceAll(conf, "DIR", p.dir)
 }
 
 func (p *proxy) start(conf string) {
