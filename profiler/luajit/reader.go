@@ -1,0 +1,60 @@
+package luajit
+
+import (
+	"encoding/binary"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+)
+
+// reader reads words of foreign memory. What can't be read is zero, and zero
+// never passes a check: no object lives there, and no frame link is null.
+type reader struct{ mem procmem.Memory }
+
+func (r reader) bytes(addr uint64, n int) []byte {
+	b := make([]byte, n)
+	if r.mem == nil || r.mem.ReadMemory(addr, b) != nil {
+		return nil
+	}
+	return b
+}
+
+func (r reader) u64(addr uint64) uint64 {
+	v, _ := procmem.Uint64(r.mem, addr)
+	return v
+}
+
+func (r reader) u32(addr uint64) uint32 {
+	v, _ := procmem.Uint32(r.mem, addr)
+	return v
+}
+
+func (r reader) u16(addr uint64) uint16 {
+	var b [2]byte
+	if r.mem.ReadMemory(addr, b[:]) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint16(b[:])
+}
+
+func (r reader) u8(addr uint64) uint8 {
+	var b [1]byte
+	if r.mem.ReadMemory(addr, b[:]) != nil {
+		return 0
+	}
+	return b[0]
+}
+
+// partial reads up to n bytes in pieces of 512, and stops at the first piece
+// that can't be read.
+func (r reader) partial(addr uint64, n int) []byte {
+	const piece = 512
+	var out []byte
+	for len(out) < n {
+		b := r.bytes(addr+uint64(len(out)), min(piece, n-len(out)))
+		if b == nil {
+			break
+		}
+		out = append(out, b...)
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package luajit
+
+import (
+	"fmt"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
+)
+
+// Walk is what a VM was doing at one instant.
+type Walk struct {
+	// State is interpreter, c, gc, exit, record, optimise, assemble or trace.
+	State   string
+	Thread  uint64 // running lua_State
+	Request uint64 // its exdata, 0 if none or unknown
+	Trace   int    // number of the running trace, 0 if none
+	// Segments hold the frames, leaf first. Each entry of the VM from C has
+	// one, so there are as many as native frames inside of VM code. A segment
+	// is empty where C runs protected without a Lua frame.
+	Segments [][]stack.Frame
+	// CFA has, for each segment, the address just above the native frame that
+	// runs it: the stack pointer after that frame returned.
+	CFA []uint64
+	// Truncated says why the walk ended before the bottom of the stack; empty
+	// if it did not.
+	Truncated string
+}
+
+const (
+	maxFrames   = 512
+	maxSegments = 128
+	maxThreads  = 32
+)
+
+var stateNames = [...]string{"interpreter", "c", "gc", "exit", "record", "optimise", "assemble"}
+
+// stateName names the content of vmstate.
+func stateName(v int32) string {
+	switch i := int(^v); {
+	case v >= 0:
+		return "trace"
+	case i < len(stateNames):
+		return stateNames[i]
+	}
+	return fmt.Sprintf("state(%d)", v)
+}
+
+// Walk reads the Lua stack as it was at the instant that mem and regs were
+// taken: usually mem is a procmem.Overlay of copied windows over the live
+// process. regs are the registers of the sample or, better where the sample
+// lies in C code, those of the innermost native frame inside VM code, as far
+// as unwinding knows them; nil is allowed, and loses precision.
+//
+// It returns ErrIdle if no Lua function is running. A stack that can't be
+// followed to its end is returned as far as it goes, with the reason in
+// Truncated.
+func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
+	r := reader{mem}
+	thread := r.u64(vm.global + uint64(vm.curL))
+	if !vm.isThread(r, thread) {
+		return Walk{}, ErrIdle
+	}
+	w := &walker{vm: vm, r: r, regs: regs}
+	w.enter(thread)
+	if w.cf == 0 {
+		return Walk{}, ErrIdle
+	}
+	w.vmstate = int32(r.u32(vm.global + uint64(vm.vmstate)))
+	w.out.State = stateName(w.vmstate)
+	w.out.Thread = thread
+	if vm.exdata >= 0 {
+		w.out.Request = r.u64(thread + uint64(vm.exdata))
+	}
+	leaf := w.leaf()
+	w.out.Trace = leaf.trace
+	w.threads(leaf)
+	return w.out, nil
+}
+
+// walker carries one walk.
+type walker struct {
+	vm      *VM
+	r       reader
+	regs    *stack.Registers
+	vmstate int32
+	out     Walk
+	frames  int
+
+	// The thread that is being walked.
+	thread, stack, limit uint64
+	cf                   uint64 // the C frame of the current segment, 0: none left
+}
+
+// enter turns to a thread.
+func (w *walker) enter(thread uint64) {
+	w.thread = thread
+	w.stack = w.r.u64(thread + uint64(w.vm.stack))
+	w.limit = w.r.u64(thread + uint64(w.vm.maxstack))
+	w.cf = w.r.u64(thread+uint64(w.vm.cframe)) &^ 3
+}
+
+// bottom is the base of a thread's lowest frame: no function runs there.
+func (w *walker) bottom() uint64 { return w.stack + 16 }
+
+// inStack says that an address is a slot where a frame's base may lie.
+func (w *walker) inStack(addr uint64) bool {
+	return addr&7 == 0 && addr >= w.bottom() && addr <= w.limit
+}
+
+// threads walks the running thread, then those that wait for it.
+func (w *walker) threads(leaf leaf) {
+	for n := 0; ; n++ {
+		w.segment()
+		if why := w.chain(leaf); why != "" {
+			w.out.Truncated = why
+			return
+		}
+		last := w.drain()
+		parent := w.parent(last)
+		if parent == 0 {
+			return
+		}
+		if n == maxThreads {
+			w.out.Truncated = fmt.Sprintf("more than %d coroutines in each other", maxThreads)
+			return
+		}
+		w.enter(parent)
+		leaf = w.suspended()
+	}
+}
+
+// segment begins a new segment for the current C frame.
+func (w *walker) segment() {
+	w.out.Segments = append(w.out.Segments, nil)
+	cfa := uint64(0)
+	if w.cf != 0 {
+		cfa = w.cf + w.vm.frameSize
+	}
+	w.out.CFA = append(w.out.CFA, cfa)
+}
+
+// leave goes on to the C frame by which the thread was entered before. They
+// lie on the machine stack, each above the one before.
+func (w *walker) leave() {
+	prev := w.r.u64(w.cf+w.vm.saveCF) &^ 3
+	if prev <= w.cf || prev&7 != 0 || len(w.out.Segments) > maxSegments {
+		prev = 0
+	}
+	w.cf = prev
+}
+
+// drain passes what C frames are left below the last Lua frame, and returns
+// where the outermost ends.
+func (w *walker) drain() uint64 {
+	for {
+		cfa := w.cf + w.vm.frameSize
+		if w.leave(); w.cf == 0 {
+			return cfa
+		}
+		w.segment()
+	}
+}
+
+// add appends a frame to the current segment.
+func (w *walker) add(f stack.Frame) {
+	last := len(w.out.Segments) - 1
+	w.out.Segments[last] = append(w.out.Segments[last], f)
+	w.frames++
+}
+
+// parent looks for the thread that resumed this one. It is not linked from
+// here, but its own C frame lies further up the machine stack, and holds it.
+func (w *walker) parent(from uint64) uint64 {
+	const reach = 8 << 10
+	b := w.r.partial(from, reach)
+	for off := 0; off+8 <= len(b); off += 8 {
+		word := le64(b[off:])
+		at := from + uint64(off) - w.vm.saveL
+		if word == w.thread || word&7 != 0 || word == 0 || word > addrMask || at < from {
+			continue
+		}
+		if w.r.u64(word+uint64(w.vm.cframe))&^3 == at && w.vm.isThread(w.r, word) {
+			return word
+		}
+	}
+	return 0
+}
+
+// suspended is where a thread stands that waits for another one.
+func (w *walker) suspended() leaf {
+	return leaf{
+		base: w.r.u64(w.thread + uint64(w.vm.base)), pc: w.r.u64(w.cf + w.vm.savePC),
+		slots: &slots{r: w.r},
+	}
+}
