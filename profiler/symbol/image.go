@@ -24,7 +24,7 @@ type Image struct {
 
 	unwind unwindTables
 	goOnce sync.Once
-	goTab  goTable
+	goTab  *GoTable
 }
 
 // newImage reads the headers of an ELF image.
@@ -69,8 +69,10 @@ func (i *Image) Name(vaddr uint64) string {
 			return demangled(name)
 		}
 	}
-	if name := i.goName(vaddr); name != "" {
-		return name
+	if t := i.GoTable(); t != nil {
+		if f, ok := t.Function(vaddr); ok {
+			return f.Name
+		}
 	}
 	if start, _, ok := i.Function(vaddr); ok {
 		vaddr = start

@@ -106,7 +106,7 @@ func (w *walk) byFramePointer(f *Frame, r *region) (Frame, error) {
 		return Frame{}, errEntry
 	}
 	sp := f.Registers.Value[w.arch.sp]
-	if fp%8 != 0 || (fp < sp || fp-sp > farthest) && !r.isGo {
+	if fp%8 != 0 || (fp < sp || fp-sp > farthest) && r.goTab == nil {
 		return Frame{}, errImplausible
 	}
 	saved, err := w.mem.word(fp)

@@ -16,7 +16,18 @@ func (w *walk) plausible(ra uint64) bool {
 	if ra-r.Start < longest || w.readCode(r, ra-longest, before[:]) != nil {
 		return r.image != nil // cannot be checked
 	}
-	return endsInCall(before)
+	return endsInCall(before) || r.startsGoroutine(ra, before[longest-1])
+}
+
+// startsGoroutine knows the return address that Go puts under a goroutine: one
+// byte into runtime.goexit, behind a nop.
+func (r *region) startsGoroutine(ra uint64, last byte) bool {
+	const nop = 0x90
+	if r.goTab == nil || last != nop {
+		return false
+	}
+	f, ok := r.goTab.Function(ra - 1 - r.bias)
+	return ok && f.Name == "runtime.goexit"
 }
 
 // readCode reads instructions from the image, or from memory for code that was

@@ -16,7 +16,7 @@ type region struct {
 	image  *symbol.Image // nil: anonymous, or cannot be opened
 	bias   uint64
 	tables []*cfi.Table
-	isGo   bool
+	goTab  *symbol.GoTable
 
 	blobOnce           sync.Once
 	blobStart, blobEnd uint64 // the LuaJIT interpreter, in the process
@@ -67,7 +67,7 @@ func (r *region) load(cache *symbol.Cache, pid int) {
 			return
 		}
 		if bias, ok := image.Bias(r.Mapping); ok {
-			r.image, r.bias, r.isGo = image, bias, image.IsGo()
+			r.image, r.bias, r.goTab = image, bias, image.GoTable()
 			r.tables = image.UnwindTables()
 		}
 	})

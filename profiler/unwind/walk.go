@@ -52,6 +52,11 @@ func (w *walk) caller(f *Frame) (Frame, error) {
 	if r.image == nil {
 		return w.fromAnonymous(f, r)
 	}
+	if r.goTab != nil {
+		if function, ok := r.goTab.Function(f.Lookup() - r.bias); ok {
+			return w.fromGo(f, r, function)
+		}
+	}
 	if function, ok := r.function(f.Lookup()); ok {
 		if r.inBlob(f.Lookup()) {
 			return w.fromInterpreter(f, r, function)

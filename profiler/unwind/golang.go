@@ -1,0 +1,59 @@
+package unwind
+
+import (
+	"fmt"
+
+	"github.com/spinguard/spinguard/profiler/symbol"
+)
+
+// goRoots have no caller: a goroutine or thread begins here, or the stack was
+// switched in a way that leaves no trace on it.
+var goRoots = map[string]bool{
+	"runtime.goexit": true, "runtime.mstart": true, "runtime.rt0_go": true, "runtime.mcall": true,
+	"runtime.morestack": true,
+}
+
+// goSwitches run what they call on another stack; only the frame pointer
+// leads back.
+var goSwitches = map[string]bool{"runtime.systemstack": true, "runtime.asmcgocall": true}
+
+// fromGo finds the caller of a Go function: by the size of its frame, or by
+// the frame pointer where assembly has moved the stack pointer.
+func (w *walk) fromGo(f *Frame, r *region, function *symbol.GoFunction) (Frame, error) {
+	if goRoots[function.Name] && (f.ReturnAddress || function.Name == "runtime.goexit") {
+		f.Found = GoTable
+		return Frame{}, errEntry
+	}
+	if next, err := w.bySignalTrampoline(f, r); err == nil {
+		return next, nil
+	}
+	if !goSwitches[function.Name] || !f.ReturnAddress {
+		if next, err := w.byStackSize(f, r, function); err == nil {
+			return next, nil
+		}
+	}
+	next, err := w.byFramePointer(f, r)
+	if err != nil && w.arch == &amd64 && err != errEntry {
+		return Frame{}, fmt.Errorf("no caller of %s: %w", function.Name, err)
+	}
+	return next, err
+}
+
+// byStackSize applies the table of stack sizes. On arm64 the return address of
+// a function with a frame is at the stack pointer itself.
+func (w *walk) byStackSize(f *Frame, r *region, function *symbol.GoFunction) (Frame, error) {
+	size, ok := function.StackSize(f.Lookup() - r.bias)
+	if !ok || w.arch != &amd64 {
+		return Frame{}, errImplausible
+	}
+	slot := f.Registers.Value[w.arch.sp] + uint64(size)
+	ra, err := w.mem.word(slot)
+	if err != nil || !w.plausible(ra) {
+		return Frame{}, errImplausible
+	}
+	next := w.after(f, ra)
+	if next.Registers.Known &= bits(w.arch.pc, w.arch.fp); size > 0 {
+		w.restore(&next, w.arch.fp, slot-8)
+	}
+	return w.step(f, next, slot+8, GoTable)
+}
