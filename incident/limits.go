@@ -2,6 +2,7 @@ package incident
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spinguard/spinguard/profiler/stack"
@@ -18,8 +19,8 @@ const (
 	maxLines  = 500 // events, actions, log lines
 )
 
-// bound cuts every text and list to its bound, makes texts valid UTF-8 and
-// turns nil lists into empty ones. It copies what it changes.
+// bound cuts every text and list to its bound, makes texts printable and turns
+// nil lists into empty ones. It copies what it changes.
 func (inc *Incident) bound() {
 	names(&inc.Origin, &inc.Proxy, &inc.Kind, &inc.Mode, &inc.Verdict, &inc.Follows)
 	texts(&inc.Reason, &inc.Story)
@@ -43,7 +44,7 @@ func (inc *Incident) boundDetails() {
 	if inc.Change != nil {
 		c := *inc.Change
 		names(&c.Upstream, &c.From, &c.To)
-		c.Text, c.Config = cut(c.Text, maxChange), cut(c.Config, maxChange)
+		c.Text, c.Config = cutLines(c.Text, maxChange), cutLines(c.Config, maxChange)
 		inc.Change = &c
 	}
 	if inc.Blocked != nil {
@@ -110,18 +111,32 @@ func cutAll(list []*string, n int) {
 	}
 }
 
-// cut returns s as valid UTF-8 of at most n bytes, with an ellipsis where it
-// was longer.
-func cut(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-		for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
-			s = s[:len(s)-1]
-		}
-		if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
-			s = s[:len(s)-1]
-		}
-		s += "…"
+// cut returns s as one printable line of at most n bytes, with an ellipsis
+// where it was longer.
+func cut(s string, n int) string { return printable(head(s, n), "") }
+
+// cutLines is cut for texts of many lines.
+func cutLines(s string, n int) string { return printable(head(s, n), "\n\t") }
+
+// head cuts s to n bytes, between two characters.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	end := n
+	for end > n-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// printable replaces what is not UTF-8 and what would steer a terminal or turn
+// the direction of a text, but for the characters in keep.
+func printable(s, keep string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) || strings.ContainsRune(keep, r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }

@@ -102,7 +102,7 @@ func (s *Store) Dir() string { return s.dir }
 func (s *Store) Path(id string) string { return s.dir + "/" + id }
 
 func (s *Store) takeLock() error {
-	f, err := s.root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, fileMode)
+	f, err := s.root.OpenFile(lockFile, os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW, fileMode)
 	if err != nil {
 		return fmt.Errorf("lock of the incidents: %s", explain(err))
 	}

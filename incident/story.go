@@ -3,7 +3,6 @@ package incident
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // Story tells the incident in one sentence: who, since when, where, with which
@@ -19,7 +18,7 @@ func Story(inc *Incident) string {
 		b.WriteString("; " + e)
 	}
 	b.WriteString(".")
-	return oneLine(b.String())
+	return printable(b.String(), "")
 }
 
 // opening says who did what since when.
@@ -171,13 +170,3 @@ func plural(n int, noun string) string {
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// oneLine replaces control characters: the story is printed to terminals.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
