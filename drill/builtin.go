@@ -9,15 +9,6 @@ import (
 // casePrefix chooses an embedded case where a scenario has the same name.
 const casePrefix = "case:"
 
-// own is a scenario of the project itself.
-type own struct {
-	dir   string // below scenarios
-	about string
-	drive func(*Scenario)
-}
-
-var owns = map[string]own{}
-
 // Names returns the names that Find knows, sorted.
 func Names() []string {
 	var out []string
@@ -37,12 +28,10 @@ func Names() []string {
 // builtIn returns a scenario of the project, or nil for any other name.
 func builtIn(name string) (*Scenario, error) {
 	if o, ok := owns[name]; ok {
-		sc, err := embeddedCase("scenarios/" + o.dir)
+		sc, err := ownScenario(name, o)
 		if err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", name, err)
 		}
-		sc.Case.Name = name
-		o.drive(sc)
 		return sc, nil
 	}
 	if n := strings.TrimPrefix(name, casePrefix); slices.Contains(caseNames(), n) {

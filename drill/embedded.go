@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 //go:embed all:scenarios
@@ -48,19 +47,27 @@ func embeddedCase(dir string) (*Scenario, error) {
 // any user can read it.
 func unpack(dir, run string) (string, error) {
 	target := filepath.Join(run, "case")
-	err := fs.WalkDir(embedded, dir, func(name string, d fs.DirEntry, err error) error {
+	return target, unpackFS(embedded, dir, target)
+}
+
+// unpackFS writes the folder dir of a file system to target.
+func unpackFS(from fs.FS, dir, target string) error {
+	return fs.WalkDir(from, dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(target, filepath.FromSlash(strings.TrimPrefix(name, dir)))
+		rel, err := filepath.Rel(filepath.FromSlash(dir), filepath.FromSlash(name))
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(target, rel)
 		if d.IsDir() {
 			return os.MkdirAll(to, 0o755)
 		}
-		data, err := embedded.ReadFile(name)
+		data, err := fs.ReadFile(from, name)
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(to, data, 0o644)
 	})
-	return target, err
 }

@@ -58,6 +58,9 @@ func (t *trial) judgeEvidence() {
 			t.fail("%s is %q, expected %q", f.name, f.got, f.want)
 		}
 	}
+	if t.sc.leaf != "" && (len(got.Frames) == 0 || !strings.Contains(got.Frames[0], t.sc.leaf)) {
+		t.fail("the innermost frame does not name %s: %s", t.sc.leaf, hotPath(got.Frames))
+	}
 	if t.sc.values != "" && !hasValue(got, t.sc.values) {
 		t.fail("no value is %s: %v", t.sc.values, got.Values)
 	}

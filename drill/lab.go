@@ -24,6 +24,8 @@ type lab struct {
 	probing *prober
 	watch   *workerWatch
 	loadRun *loadRun
+	back    *backend  // nil where the proxy needs none
+	storm   *storm    // nil without one
 	trigger time.Time // the instant before the fault
 
 	mu   sync.Mutex
@@ -77,6 +79,9 @@ func (l *lab) writeConfig(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.c.Config, err)
 	}
+	if l.sc.edit != nil {
+		text = l.sc.edit(text)
+	}
 	return os.WriteFile(l.configFile(), []byte(text), 0o644)
 }
 
@@ -129,6 +134,12 @@ func (l *lab) stopTraffic() {
 	}
 	if l.loadRun != nil {
 		l.loadRun.stop()
+	}
+	if l.storm != nil {
+		l.storm.stop()
+	}
+	if l.back != nil {
+		l.back.stop()
 	}
 	if l.watch != nil {
 		l.watch.stop()

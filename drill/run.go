@@ -103,6 +103,11 @@ func (r *runner) say(kind, format string, args ...any) {
 func (r *runner) drill(ctx context.Context) error {
 	l := r.lab
 	r.say("prepare", "starting %s with %d workers on 127.0.0.1:%d", l.c.Proxy, l.c.Workers, l.vars.Port)
+	if l.sc.backends {
+		if err := l.startBackends(); err != nil {
+			return err
+		}
+	}
 	if err := l.startProxy(ctx); err != nil {
 		return err
 	}
@@ -122,6 +127,9 @@ func (r *runner) drill(ctx context.Context) error {
 	f := l.inject(ctx)
 	r.rec.trigger = l.trigger
 	r.say("trigger", "%s", faultText(l.c))
+	if r.sc.storm > 0 {
+		l.storm = l.startStorm(ctx, r.sc.storm)
+	}
 	if err := r.follow(ctx, f); err != nil {
 		return err
 	}
@@ -141,13 +149,17 @@ func (r *runner) warmUp(ctx context.Context) error {
 // finish probes on for a while, asks the last questions, and collects.
 func (r *runner) finish(ctx context.Context, f *fault) error {
 	l, rec := r.lab, r.rec
-	l.release()
-	if err := r.watchFor(ctx, r.sc.after); err != nil {
+	after := r.sc.after
+	if r.opt.Mode != ModeEnforce {
+		after = min(after, 2*time.Second) // nothing was healed
+	}
+	if err := r.watchFor(ctx, after); err != nil {
 		return err
 	}
 	if l.probing != nil {
 		l.probing.finish()
 	}
+	l.release()
 	r.lastQuestions(ctx)
 	r.collect(ctx)
 	if f.err != nil {

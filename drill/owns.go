@@ -1,0 +1,63 @@
+package drill
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spinguard/spinguard/balancer"
+)
+
+// own is a scenario of the project itself. Its proxy uses the library, and its
+// backends are the drill's own.
+type own struct {
+	dir   string // below scenarios
+	about string
+	drive func(*Scenario)
+}
+
+var owns = map[string]own{
+	"gcd-nan": {"gcd-nan", "a poisoned weight hangs every worker: found, quarantined, evicted", poison},
+	"gcd-nan-nojit": {"gcd-nan", "the same with LuaJIT's compiler off", func(sc *Scenario) {
+		poison(sc)
+		sc.edit = func(conf string) string {
+			return strings.Replace(conf, `require("jit").on()`, `require("jit").off()`, 1)
+		}
+	}},
+	"gcd-nan-storm": {"gcd-nan", "the poison is published ten times a second for 30 s", func(sc *Scenario) {
+		poison(sc)
+		sc.storm, sc.share, sc.after = 30*time.Second, 0.95, 2*time.Second
+	}},
+	"saturated": {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
+	"stopped":   {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
+}
+
+// poison probes hard, so that every worker takes a request within
+// milliseconds, and for ten seconds after the recovery.
+func poison(sc *Scenario) {
+	sc.rate, sc.patient, sc.after = 200, time.Second, 10*time.Second
+	sc.values, sc.leaf = "nan", "gcd"
+}
+
+// ownScenario reads one of owns.
+func ownScenario(name string, o own) (*Scenario, error) {
+	sc, err := embeddedCase("scenarios/" + o.dir)
+	if err != nil {
+		return nil, err
+	}
+	sc.Case.Name, sc.backends = name, true
+	cases := sc.files
+	sc.files = func(run string) (string, error) {
+		lua, err := fs.Sub(balancer.Lua, "lua")
+		if err != nil {
+			return "", err
+		}
+		if err := unpackFS(lua, ".", filepath.Join(run, "lua")); err != nil {
+			return "", err
+		}
+		return cases(run)
+	}
+	o.drive(sc)
+	return sc, nil
+}
