@@ -13,9 +13,12 @@ var goRoots = map[string]bool{
 	"runtime.morestack": true,
 }
 
-// goSwitches run what they call on another stack; only the frame pointer
+// goSwitches move to another stack half-way; from there only the frame pointer
 // leads back.
-var goSwitches = map[string]bool{"runtime.systemstack": true, "runtime.asmcgocall": true}
+var goSwitches = map[string]bool{
+	"runtime.systemstack": true, "runtime.asmcgocall": true, "runtime.nanotime1": true, "runtime.walltime": true,
+	"time.now": true, "runtime.vgetrandom1": true,
+}
 
 // fromGo finds the caller of a Go function: by the size of its frame, or by
 // the frame pointer where assembly has moved the stack pointer.
@@ -27,7 +30,7 @@ func (w *walk) fromGo(f *Frame, r *region, function *symbol.GoFunction) (Frame, 
 	if next, err := w.bySignalTrampoline(f, r); err == nil {
 		return next, nil
 	}
-	if !goSwitches[function.Name] || !f.ReturnAddress {
+	if !w.switched(f, r, function) {
 		if next, err := w.byStackSize(f, r, function); err == nil {
 			return next, nil
 		}
@@ -37,6 +40,17 @@ func (w *walk) fromGo(f *Frame, r *region, function *symbol.GoFunction) (Frame, 
 		return Frame{}, fmt.Errorf("no caller of %s: %w", function.Name, err)
 	}
 	return next, err
+}
+
+// switched says that a frame may be past such a move: it has called something,
+// or it is past its prologue.
+func (w *walk) switched(f *Frame, r *region, function *symbol.GoFunction) bool {
+	const prologue = 8 // the frame pointer was pushed
+	if !goSwitches[function.Name] {
+		return false
+	}
+	size, ok := function.StackSize(f.Lookup() - r.bias)
+	return f.ReturnAddress || !ok || size > prologue
 }
 
 // byStackSize applies the table of stack sizes. On arm64 the return address of

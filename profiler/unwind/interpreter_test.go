@@ -70,7 +70,9 @@ func TestInterpreterEveryInstruction(t *testing.T) {
 		i := slices.Index(names, "main")
 		if truncated == "" && i > 1 && names[i-1] == "runs" && names[i-2] == "lua_pcall" {
 			whole++
-		} else {
+		} else if truncated == "" || names[0] != "_Unwind_RaiseException" {
+			// Its last instruction jumps to a handler from a stack that
+			// is the handler's already: that walk ends, and says so.
 			bad[truncated+" "+strings.Join(names, " < ")]++
 		}
 	}
