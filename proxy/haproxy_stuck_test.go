@@ -40,7 +40,7 @@ func stuckThread(t *testing.T, p *Proxy, stats string) Worker {
 	return stuck
 }
 
-func cpuNanoseconds(t *testing.T, w Worker) uint64 {
+func cpuNanoseconds(t testing.TB, w Worker) uint64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", w.PID, w.TID))
 	if err != nil {
