@@ -61,6 +61,6 @@ func BenchmarkInterpreter(b *testing.B) {
 
 func BenchmarkGo(b *testing.B) {
 	x := start(b, buildGo(b))
-	x.reach("main.deep", "")
+	x.reach("main.middle", "")
 	benchmark(b, x, x.process, x.registers())
 }
