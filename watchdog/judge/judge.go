@@ -73,6 +73,7 @@ type Observation struct {
 	Activity uint64 // identity of the event handler that runs (lower part of the native stack)
 	Request  uint64 // identity of the request being worked on
 	Motion   uint64 // changes whenever the client's connection moves on
+	Picks    uint64 // sequence of the crumb: counts picks
 
 	Asleep     bool   // looks only: state S or D
 	Stopped    bool   // stopped, traced or frozen

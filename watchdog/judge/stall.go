@@ -61,7 +61,7 @@ func (s *State) moved(o Observation, l Limits) bool {
 	if o.ProgressOK {
 		s.turn.word, s.turn.wordOK = o.Progress, true
 	}
-	requestEnded := s.turn.newRequest(o.Request)
+	requestEnded := s.turn.newRequest(o.Request) || s.turn.newPick(o.Picks)
 	handlerEnded := s.turn.newHandler(o.Activity)
 	if wordMoved || requestEnded || o.InWait || o.Stopped {
 		s.turn.cpuFrom = o.CPUTime
@@ -80,6 +80,7 @@ type turn struct {
 	word    uint64
 	wordOK  bool
 	handler uint64
+	picks   uint64
 	cpuFrom time.Duration // CPUTime when the word moved or a request ended
 	request [8]uint64     // requests seen
 	seen    int
@@ -100,6 +101,14 @@ func (t *turn) newRequest(request uint64) bool {
 	t.request[t.seen%len(t.request)] = request
 	t.seen++
 	return t.seen > 1
+}
+
+func (t *turn) newPick(picks uint64) bool {
+	changed := picks != 0 && t.picks != 0 && picks != t.picks
+	if picks != 0 {
+		t.picks = picks
+	}
+	return changed
 }
 
 func (t *turn) newHandler(activity uint64) bool {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/spinguard/spinguard/watchdog"
+	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/web"
+)
+
+// socketName is the agent's unix socket below its run_dir.
+const socketName = "agent.sock"
+
+func runAgent(e env, args []string) error {
+	f := newFlags(e, "agent", "[--config FILE]",
+		"Watches every nginx, OpenResty, HAProxy and Go proxy of this host. Without a configuration it observes:\nit keeps evidence and does nothing else. See docs/configuration.md.",
+		"  spinguard agent\n  spinguard agent --config /etc/spinguard/agent.yaml\n")
+	path := f.String("config", "", "read this `FILE`")
+	if _, err := f.parse(args, 0, 0); err != nil {
+		return err
+	}
+	cfg, err := loadConfig(*path)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }()
+	return serveAgent(e.ctx, cfg, log)
+}
+
+func loadConfig(path string) (config.Config, error) {
+	if path == "" {
+		return config.Default(), nil
+	}
+	return config.Load(path)
+}
+
+func newLogger(cfg config.Config) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	z := zap.NewProductionConfig()
+	z.Level, z.Encoding, z.Sampling = zap.NewAtomicLevelAt(level), cfg.LogFormat, nil
+	z.DisableStacktrace, z.DisableCaller = true, true
+	z.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	z.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
+	return z.Build()
+}
+
+// serveAgent runs the agent and its web server until the context ends.
+func serveAgent(ctx context.Context, cfg config.Config, log *zap.Logger) error {
+	agent, err := watchdog.New(cfg, version, log)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	listeners, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	server := web.New(web.Options{
+		Source: agent, Incidents: agent.Incidents(), Metrics: agent.Metrics(), Feed: agent.Feed(), Log: log,
+		Token: os.Getenv("SPINGUARD_TOKEN"),
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		defer cancel()
+		served <- server.Serve(ctx, listeners...)
+	}()
+	err = agent.Run(ctx)
+	cancel()
+	return errors.Join(err, <-served)
+}
+
+// listen opens the agent's sockets. The unix socket comes first: it also keeps
+// a second agent from starting.
+func listen(cfg config.Config) ([]net.Listener, error) {
+	path := filepath.Join(cfg.RunDir, socketName)
+	unix, err := web.ListenUnix(path)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Listen == "" {
+		return []net.Listener{unix}, nil
+	}
+	tcp, err := web.ListenTCP(cfg.Listen)
+	if err != nil {
+		unix.Close()
+		return nil, fmt.Errorf("%v; choose another address with listen: in the configuration, or listen: \"\"", err)
+	}
+	return []net.Listener{unix, tcp}, nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spinguard/spinguard/doctor"
+)
+
+func runDoctor(e env, args []string) error {
+	f := newFlags(e, "doctor", "[--config FILE] [--json]",
+		"Says what this host lacks and which settings will hurt, each with the remedy. Exit code 1 if something fails.",
+		"  spinguard doctor\n  spinguard doctor --config /etc/spinguard/agent.yaml\n")
+	path := f.String("config", "", "also check this configuration `FILE`")
+	asJSON := f.Bool("json", false, "print JSON")
+	if _, err := f.parse(args, 0, 0); err != nil {
+		return err
+	}
+	list := []doctor.Finding{}
+	if *path != "" {
+		list = append(list, checkConfig(*path))
+	}
+	list = append(list, doctor.Host{Root: "/"}.Kernel()...)
+	list = append(list, doctor.Sampler())
+	list = append(list, doctor.Proxies()...)
+	if *asJSON {
+		if err := printJSON(e.stdout, list); err != nil {
+			return err
+		}
+	} else {
+		printFindings(e, list)
+	}
+	for _, finding := range list {
+		if finding.Level == doctor.Fail {
+			return errSilent
+		}
+	}
+	return nil
+}
+
+func checkConfig(path string) doctor.Finding {
+	if _, err := loadConfig(path); err != nil {
+		return doctor.Finding{Check: "configuration", Level: doctor.Fail, Found: err.Error(), Why: "the agent would not start with it", Remedy: "see docs/configuration.md"}
+	}
+	return doctor.Finding{Check: "configuration", Level: doctor.OK, Found: path}
+}
+
+func printFindings(e env, list []doctor.Finding) {
+	colours := map[doctor.Level]string{doctor.OK: green, doctor.Warn: yellow, doctor.Fail: red}
+	for _, f := range list {
+		fmt.Fprintf(e.stdout, "%s  %s: %s\n", e.paint(colours[f.Level], fmt.Sprintf("%-4s", f.Level)), printable(f.Check), printable(f.Found))
+		if f.Why != "" {
+			fmt.Fprintf(e.stdout, "      why:    %s\n      remedy: %s\n", printable(f.Why), printable(f.Remedy))
+		}
+	}
+}

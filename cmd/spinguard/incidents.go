@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/web/client"
+)
+
+func runIncidents(e env, args []string) error {
+	f := newFlags(e, "incidents", "[show ID | export ID] [--json]",
+		"Lists the incidents, newest first; tells one, story first; or packs one into a file for a ticket.",
+		"  spinguard incidents\n  spinguard incidents show 20261130T015749.123Z-a1b2c3\n  spinguard incidents export 20261130T015749.123Z-a1b2c3 -o incident.tar.gz\n")
+	asJSON := f.Bool("json", false, "print JSON")
+	limit := f.Int("limit", 50, "list at most `N`")
+	out := f.String("o", "", "export to this `FILE` (default ID.tar.gz)")
+	socket := f.socketFlag()
+	rest, err := f.parse(args, 0, 2)
+	if err != nil {
+		return err
+	}
+	c := client.New(*socket)
+	defer c.Close()
+	switch {
+	case len(rest) == 0:
+		return listIncidents(e, c, *limit, *asJSON)
+	case len(rest) == 2 && rest[0] == "show":
+		return showIncident(e, c, rest[1], *asJSON)
+	case len(rest) == 2 && rest[0] == "export":
+		return exportIncident(e, c, rest[1], *out)
+	}
+	return fmt.Errorf("%w of incidents: %q; see spinguard incidents --help", errUsage, rest)
+}
+
+func listIncidents(e env, c *client.Client, limit int, asJSON bool) error {
+	list, err := c.Incidents(e.ctx, incident.Filter{Limit: limit})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(e.stdout, list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(e.stdout, "no incidents")
+		return nil
+	}
+	rows := [][]string{{"ID", "BEGAN", "PROXY", "VERDICT", "OUTCOME", "STUCK", "EVICTED", "REQUEST"}}
+	for _, s := range list {
+		outcome := string(s.Outcome)
+		if s.Ended == nil {
+			outcome = "open"
+		}
+		rows = append(rows, []string{s.ID, s.Began.Local().Format(time.DateTime), s.Proxy, s.Verdict, outcome,
+			fmt.Sprint(s.WorkersStuck), fmt.Sprint(s.WorkersEvicted), dash(s.Request)})
+	}
+	table(e.stdout, rows)
+	return nil
+}
+
+func showIncident(e env, c *client.Client, id string, asJSON bool) error {
+	inc, err := c.Incident(e.ctx, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(e.stdout, inc)
+	}
+	p := func(format string, args ...any) { fmt.Fprintf(e.stdout, format, args...) }
+	p("%s\n\n", e.paint(bold, printable(inc.Story)))
+	for _, step := range inc.Timeline.Steps() {
+		p("  %7d ms  %s\n", step.MS, step.Name)
+	}
+	p("\n%s (%s)\n", e.paint(verdictColour(inc.Verdict), inc.Verdict), printable(inc.Reason))
+	ev := inc.Evidence
+	rows := [][]string{{"request", dash(ev.Request)}, {"upstream", dash(ev.Upstream)}, {"version", dash(ev.Version)}, {"peer", dash(ev.Peer)}}
+	for _, v := range ev.Values {
+		rows = append(rows, []string{v.Name, v.Text})
+	}
+	table(e.stdout, rows)
+	p("\n")
+	for i, frame := range ev.Frames {
+		mark := "  "
+		if i == ev.Hot {
+			mark = "> "
+		}
+		p("%s%s\n", mark, printable(frame))
+	}
+	for _, a := range inc.Actions {
+		p("\n  %7d ms  %s %s: %s (%s)", a.AtMS, a.Kind, printable(a.Target), a.Result, printable(a.Text))
+	}
+	p("\n")
+	return nil
+}
+
+func exportIncident(e env, c *client.Client, id, out string) error {
+	if err := incident.CheckID(id); err != nil {
+		return err
+	}
+	if out == "" {
+		out = id + ".tar.gz"
+	}
+	tmp := out + ".part"
+	w, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.Export(e.ctx, id, w), w.Close()); err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	if err := os.Rename(tmp, out); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "wrote %s\n", out)
+	return nil
+}

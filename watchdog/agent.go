@@ -1,0 +1,240 @@
+// Package watchdog is the agent: it watches the workers of the host's proxies,
+// has the judge say what each is doing, keeps the evidence of those that are
+// stuck, and carries out what the response decides.
+//
+// One goroutine, the loop, owns all state. Whoever else wants something done
+// sends a function to it; what pages and commands read is a published copy.
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/profiler"
+	"github.com/spinguard/spinguard/profiler/symbol"
+	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/watchdog/respond"
+	"github.com/spinguard/spinguard/web"
+)
+
+const (
+	lookEvery      = 200 * time.Millisecond // looks at workers from outside
+	scanEvery      = time.Second            // looks for new and gone processes
+	alarmEvery     = 20 * time.Millisecond  // both, while an incident is open
+	alarmScanEvery = 40 * time.Millisecond
+	imagesMax      = 128
+)
+
+// Agent is one running agent.
+type Agent struct {
+	cfg     config.Config
+	version string
+	log     *zap.Logger
+	clock   clock
+	started time.Time
+
+	images   *symbol.Cache
+	finder   *proxy.Finder
+	sampler  *bpf.Sampler // nil: blind, only looks from outside
+	blind    string       // why
+	recorder *profiler.Recorder
+	store    *incident.Store
+	rails    *respond.Rails
+	metrics  *web.Metrics
+	feed     *web.Feed
+
+	instances map[string]*instance
+	workers   map[int]*worker // by thread id
+	episodes  []*episode
+	manual    map[string]bool // quarantines that an operator made or lifted
+
+	jobs       chan func() // work for the loop
+	view       atomic.Pointer[view]
+	counters   bpf.Counters
+	unreadable uint64 // records of the sampler that could not be decoded
+	lastLook   time.Duration
+	lastScan   time.Duration
+	lastTick   time.Duration
+}
+
+// New prepares an agent: it opens the store of incidents and loads the
+// sampler. Without BPF it runs in a degraded mode that sees blocked workers
+// only, and says so. Close it.
+func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err error) {
+	a := &Agent{
+		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
+		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{}),
+		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{},
+		jobs: make(chan func(), 64), feed: &web.Feed{},
+	}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	if a.cfg.Node == "" {
+		a.cfg.Node, _ = os.Hostname()
+	}
+	a.publish()
+	a.metrics = web.NewMetrics(version, a)
+	a.rails = respond.NewRails(cfg.Rails, a.clock.wall(), rand.Float64)
+	a.store, err = incident.Open(filepath.Join(cfg.StateDir, "incidents"), incident.Retention{Count: cfg.Retention.Count, Bytes: cfg.Retention.Bytes})
+	if err != nil {
+		return nil, err
+	}
+	a.closeStale()
+	if a.finder, err = proxy.NewFinder(); err != nil {
+		return nil, err
+	}
+	a.openSampler()
+	raisePriority(log)
+	return a, nil
+}
+
+func (a *Agent) openSampler() {
+	sampler, err := bpf.Open(a.cfg.Sampling.Rate)
+	if err != nil {
+		a.blind = err.Error()
+		a.log.Error("no sampler: workers stuck on a CPU can't be seen, only blocked ones", zap.Error(err))
+		return
+	}
+	a.sampler = sampler
+}
+
+// Close frees everything. It may be called once Run has returned.
+func (a *Agent) Close() {
+	for _, w := range a.workers {
+		a.detach(w)
+	}
+	if a.sampler != nil {
+		_ = a.sampler.Close()
+	}
+	if a.finder != nil {
+		a.finder.Close()
+	}
+	for _, in := range a.instances {
+		in.close()
+	}
+	if a.store != nil {
+		_ = a.store.Close()
+	}
+}
+
+// Run watches until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
+	for ctx.Err() == nil {
+		a.tick()
+		if err := a.readSamples(a.clock.wall().Add(a.pause())); err != nil {
+			return fmt.Errorf("reading samples: %w", err)
+		}
+	}
+	a.log.Info("agent stopped")
+	return nil
+}
+
+// pause is how long the loop may wait for samples.
+func (a *Agent) pause() time.Duration {
+	if len(a.episodes) > 0 {
+		return alarmEvery
+	}
+	return lookEvery
+}
+
+// tick does what is due by time.
+func (a *Agent) tick() {
+	a.doJobs()
+	now := a.clock.mono()
+	alarm := len(a.episodes) > 0
+	if now-a.lastScan >= choose(alarm, alarmScanEvery, scanEvery) || a.lastScan == 0 {
+		a.lastScan = now
+		a.scan()
+	}
+	if now-a.lastLook >= choose(alarm, alarmEvery, lookEvery-10*time.Millisecond) {
+		a.lastLook = now
+		a.lookAtAll(now)
+	}
+	a.stepEpisodes()
+	a.publish()
+}
+
+func choose(c bool, yes, no time.Duration) time.Duration {
+	if c {
+		return yes
+	}
+	return no
+}
+
+func (a *Agent) doJobs() {
+	for {
+		select {
+		case job := <-a.jobs:
+			job()
+		default:
+			return
+		}
+	}
+}
+
+// readSamples takes in samples until the deadline.
+func (a *Agent) readSamples(deadline time.Time) error {
+	if a.sampler == nil {
+		time.Sleep(time.Until(deadline))
+		return nil
+	}
+	for {
+		s, err := a.sampler.Read(deadline)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case errors.Is(err, os.ErrClosed):
+			return err
+		case err != nil:
+			a.unreadable++
+			continue
+		}
+		urgent := a.takeSample(s)
+		if urgent || a.clock.wall().After(deadline) {
+			return nil
+		}
+	}
+}
+
+func (a *Agent) samplerState() string {
+	if a.sampler == nil {
+		return a.blind
+	}
+	return "ok"
+}
+
+// closeStale ends the incidents that an agent before this one left open.
+func (a *Agent) closeStale() {
+	list, err := a.store.List(incident.Filter{})
+	if err != nil {
+		a.log.Warn("could not list the incidents", zap.Error(err))
+		return
+	}
+	for _, summary := range list {
+		inc, err := a.store.Load(summary.ID)
+		if err != nil || !inc.Open() {
+			continue
+		}
+		now := a.clock.wall()
+		inc.Ended, inc.Outcome = &now, incident.Gone
+		inc.Events = append(inc.Events, incident.Event{At: now, Kind: "note", Text: "the agent that watched it ended; this one began anew"})
+		if err := a.store.Update(inc, nil); err != nil {
+			a.log.Warn("could not close an old incident", zap.String("incident", inc.ID), zap.Error(err))
+		}
+	}
+}

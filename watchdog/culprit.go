@@ -1,0 +1,58 @@
+package watchdog
+
+import (
+	"path"
+	"strconv"
+
+	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/watchdog/respond"
+)
+
+// culpritOf says which version of which upstream made a worker stuck, and the
+// version's digest where the crumb tells it: from the crumb if a picker is
+// running, else from the Lua frames that the configuration names.
+func (a *Agent) culpritOf(w *worker) (respond.Culprit, string) {
+	if c := w.crumb; c.Active {
+		return respond.Culprit{Proxy: w.in.Name, Upstream: c.Upstream, Version: strconv.FormatUint(c.Version, 10)}, c.Digest
+	}
+	for _, rule := range a.cfg.Culprits {
+		if upstream, version, ok := fromLocals(w.result.Stack, rule); ok {
+			return respond.Culprit{Proxy: w.in.Name, Upstream: upstream, Version: version}, ""
+		}
+	}
+	return respond.Culprit{}, ""
+}
+
+// fromLocals reads upstream and version off the innermost frame of the chunk
+// that has both locals.
+func fromLocals(s stack.Stack, rule config.Culprit) (upstream, version string, ok bool) {
+	for _, f := range s.Frames {
+		if (f.Kind != stack.Lua && f.Kind != stack.Trace) || path.Base(f.File) != rule.Frame {
+			continue
+		}
+		upstream, ok1 := scalar(f.Values, rule.Upstream)
+		version, ok2 := scalar(f.Values, rule.Version)
+		if ok1 && ok2 {
+			return upstream, version, true
+		}
+	}
+	return "", "", false
+}
+
+// scalar returns the text of a string or number with the name.
+func scalar(values []stack.Value, name string) (string, bool) {
+	for _, v := range values {
+		if v.Name != name {
+			continue
+		}
+		switch v.Type {
+		case "string":
+			text, err := strconv.Unquote(v.Text)
+			return text, err == nil && text != ""
+		case "number":
+			return v.Text, true
+		}
+	}
+	return "", false
+}

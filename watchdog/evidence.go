@@ -1,0 +1,229 @@
+package watchdog
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"go.uber.org/zap"
+
+	"github.com/spinguard/spinguard/flamegraph"
+	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/profiler"
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/judge"
+)
+
+// describe fills in what is known of the worker that the incident is about.
+func (a *Agent) describe(e *episode, w *worker) {
+	ev := &e.inc.Evidence
+	ev.SetStack(w.result.Stack, hotFrame(w.result.Stack))
+	ev.Upstream, ev.Version, ev.Digest = e.culprit.Upstream, e.culprit.Version, e.digest
+	if w.crumb.Active {
+		ev.Phase = w.crumb.Phase
+	}
+	if w.hasReq {
+		ev.Request, ev.Host = w.request.Line(a.cfg.ShowQueries), w.request.Host
+		if ev.Upstream == "" {
+			ev.Upstream = w.request.Upstream.Name
+		}
+		ev.Peer = w.request.Upstream.Peer
+	}
+	e.inc.Numbers = numbers(w)
+	if w.decision.Verdict == judge.Blocked {
+		e.inc.Blocked = &incident.Blocked{Syscall: w.waitsIn(), State: string(rune(w.look.State))}
+	}
+}
+
+func numbers(w *worker) incident.Numbers {
+	n := incident.Numbers{
+		StallMS: w.decision.Stall.Milliseconds(), CPUMS: (w.last.CPUTime - w.cpuAt).Milliseconds(),
+		RunDelayMS: (w.look.RunDelay - w.delayAt).Milliseconds(), Throttled: w.look.Throttled.Milliseconds(),
+		Voluntary: int64(w.last.Voluntary),
+	}
+	if wall := w.last.Now - w.suspectedAt; w.suspectedAt != 0 && wall > 0 {
+		n.CPUShare = min(1, float64(w.last.CPUTime-w.cpuAt)/float64(wall))
+	}
+	return n
+}
+
+// hotFrame is the frame to blame: the innermost Lua function, else the first
+// one that has a name.
+func hotFrame(s stack.Stack) int {
+	for i, f := range s.Frames {
+		if f.Kind == stack.Lua || f.Kind == stack.Trace {
+			return i
+		}
+	}
+	return 0
+}
+
+// blockedStack takes the stack of a worker that sleeps: it is in no sample.
+func (a *Agent) blockedStack(w *worker) {
+	if w.decision.Verdict != judge.Blocked && w.decision.Verdict != judge.LockVictim {
+		return
+	}
+	if w.look.SP == 0 {
+		return
+	}
+	r := w.process.Blocked(w.look.SP, w.look.PC)
+	w.result = r
+	if w.Kind == proxy.Nginx {
+		w.request, w.hasReq = proxy.FindRequest(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
+	}
+	w.recent = append(w.recent, sampled{w.last.Now, 0, r, w.labels(a.cfg.ShowQueries)})
+}
+
+// waitsIn describes the system call that a worker sleeps in.
+func (w *worker) waitsIn() string {
+	return fmt.Sprintf("system call %d", w.look.Syscall)
+}
+
+// liveStackMax bounds how much of a sleeping worker's stack is searched.
+const liveStackMax = 64 << 10
+
+// liveStack copies the stack of a sleeping worker from its stack pointer up.
+func (w *worker) liveStack(sp uint64) procmem.Window {
+	end := w.process.StackEnd(sp)
+	if end <= sp {
+		return procmem.Window{Addr: sp}
+	}
+	data := make([]byte, min(end-sp, liveStackMax))
+	if w.process.Memory().ReadMemory(sp, data) != nil {
+		return procmem.Window{Addr: sp}
+	}
+	return procmem.Window{Addr: sp, Data: data}
+}
+
+// capture writes the evidence of an incident to disk: the whole folder.
+func (a *Agent) capture(e *episode) error {
+	files := map[string][]byte{}
+	main := e.mainMember()
+	if main == nil || main.w == nil {
+		return a.store.Create(&e.inc, files)
+	}
+	w := main.w
+	since := w.suspectedAt
+	if since == 0 {
+		since = w.last.Now - time.Second
+	}
+	b := profiler.NewBuilder(a.clock.wallAt(since), time.Second/time.Duration(a.cfg.Sampling.Burst))
+	b.SetDuration(w.last.Now - since)
+	for _, m := range e.members {
+		if m.w != nil {
+			m.w.fill(b, string(m.verdict))
+		}
+	}
+	now, err := b.Profile()
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	taken, shown, lost, truncated := b.Counts()
+	e.inc.Samples = incident.Samples{Taken: int64(taken), Shown: int64(shown), Truncated: int64(truncated), RateHz: a.cfg.Sampling.Burst}
+	if lost > 0 {
+		e.inc.Samples.Lost = map[string]int64{"not kept": int64(lost)}
+	}
+	a.addProfile(files, now)
+	a.addBaseline(files, w, since, now)
+	return a.store.Create(&e.inc, files)
+}
+
+// fill adds the samples of a suspicion to a profile.
+func (w *worker) fill(b *profiler.Builder, verdict string) {
+	for _, s := range w.recent {
+		labels := s.labels
+		labels.Verdict = verdict
+		weight := s.weight
+		if weight == 0 {
+			weight = time.Millisecond // a look: it stands for no CPU time, but must be seen
+		}
+		b.Add(s.result, weight, labels)
+	}
+	if w.dropped > 0 {
+		b.Lost("not kept", uint64(w.dropped))
+	}
+}
+
+func (a *Agent) addProfile(files map[string][]byte, p *profile.Profile) {
+	var gz bytes.Buffer
+	if err := p.Write(&gz); err != nil {
+		a.log.Error("profile could not be encoded", zap.Error(err))
+		return
+	}
+	files[incident.ProfileFile] = gz.Bytes()
+	if svg, err := draw(p, nil, "Stuck"); err != nil {
+		a.log.Error("flame graph could not be drawn", zap.Error(err))
+	} else {
+		files[incident.FlameFile] = svg
+	}
+}
+
+// addBaseline adds what the worker did before, and the difference to it.
+func (a *Agent) addBaseline(files map[string][]byte, w *worker, since time.Duration, now *profile.Profile) {
+	b := profiler.NewBuilder(a.clock.wallAt(since).Add(-baselineFor), time.Second/time.Duration(a.cfg.Sampling.Rate))
+	b.SetDuration(baselineFor)
+	a.recorder.Fill(b, profiler.Only(w.recorded()), since-baselineFor, since)
+	base, err := b.Profile()
+	if err != nil || len(base.Sample) == 0 {
+		return
+	}
+	var gz bytes.Buffer
+	if base.Write(&gz) == nil {
+		files[incident.BaselineFile] = gz.Bytes()
+	}
+	if svg, err := draw(now, base, "Stuck, against its own 30 s before"); err == nil {
+		files[incident.DiffFile] = svg
+	}
+}
+
+const baselineFor = 30 * time.Second
+
+// draw renders a profile, or its difference to a base.
+func draw(now, base *profile.Profile, title string) ([]byte, error) {
+	p, err := flamegraph.FromPprof(now, title, "")
+	if err != nil {
+		return nil, err
+	}
+	if base != nil {
+		before, err := flamegraph.FromPprof(base, "before", "")
+		if err != nil {
+			return nil, err
+		}
+		if p, err = flamegraph.Diff(before, p); err != nil {
+			return nil, err
+		}
+	}
+	var svg bytes.Buffer
+	if _, err := flamegraph.WriteSVG(&svg, p, flamegraph.SVGOptions{Title: title}); err != nil {
+		return nil, err
+	}
+	return svg.Bytes(), nil
+}
+
+// captured carries out the first action of a response.
+func (a *Agent) captured(e *episode) {
+	if main := e.mainMember(); main != nil && main.w != nil {
+		a.describe(e, main.w)
+	}
+	now := a.clock.wall()
+	e.inc.Timeline.Captured = incident.MS(e.inc.Began, now)
+	e.note(now, "captured", "evidence is on disk")
+	e.inc.Rails = a.rails.Status(now)
+	if err := a.capture(e); err != nil {
+		// Without a disk the worker is still stuck: the response goes on with
+		// the evidence in memory, and in the log.
+		a.log.Error("evidence could not be written; going on with what is in memory", zap.String("incident", e.inc.ID), zap.Error(err),
+			zap.Strings("frames", e.inc.Evidence.Frames), zap.String("request", e.inc.Evidence.Request))
+		e.note(now, "note", "evidence could not be written: "+err.Error())
+		e.inc.Timeline.Captured = nil
+	}
+	e.written = true
+	a.log.Warn("evidence captured", zap.String("incident", e.inc.ID), zap.String("folder", a.store.Path(e.inc.ID)),
+		zap.Strings("frames", e.inc.Evidence.Frames[:min(6, len(e.inc.Evidence.Frames))]), zap.String("request", e.inc.Evidence.Request),
+		zap.String("upstream", e.inc.Evidence.Upstream), zap.String("version", e.inc.Evidence.Version),
+		zap.Any("samples", maps.Clone(e.inc.Samples.Lost)))
+}

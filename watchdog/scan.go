@@ -1,0 +1,94 @@
+package watchdog
+
+import (
+	"errors"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/proxy"
+)
+
+// scan brings the lists of proxies and workers up to date.
+func (a *Agent) scan() {
+	found, err := a.finder.Scan()
+	if err != nil {
+		// The finder goes on with what it could read; processes die while
+		// they are looked at.
+		a.log.Debug("scan was incomplete", zap.Error(err))
+	}
+	seen := map[int]bool{}
+	for _, p := range found {
+		if len(a.cfg.Masters) > 0 && !slices.Contains(a.cfg.Masters, p.Master) {
+			continue
+		}
+		in := a.instanceOf(p)
+		for _, info := range p.Workers {
+			seen[info.TID] = true
+			a.meet(in, info)
+		}
+	}
+	for tid, w := range a.workers {
+		if !seen[tid] || !w.process.Alive() {
+			a.lose(w)
+		}
+	}
+	a.dropInstances(found)
+}
+
+func (a *Agent) instanceOf(p proxy.Proxy) *instance {
+	in := a.instances[p.ID]
+	if in == nil {
+		in = &instance{upstreams: map[string]bool{}}
+		a.instances[p.ID] = in
+		a.log.Info("proxy appeared", zap.String("proxy", p.Name), zap.String("version", p.Version), zap.Int("master", p.Master), zap.String("exe", p.Exe))
+	}
+	in.Proxy = p
+	return in
+}
+
+// meet takes in what the scan says of one worker.
+func (a *Agent) meet(in *instance, info proxy.Worker) {
+	w := a.workers[info.TID]
+	if w != nil && (w.StartTime != info.StartTime || w.PID != info.PID) {
+		a.lose(w)
+		w = nil
+	}
+	if w == nil {
+		if err := a.attach(in, info); err != nil && !errors.Is(err, procmem.ErrGone) {
+			a.log.Warn("worker can't be watched", zap.Int("pid", info.PID), zap.Error(err))
+		}
+		return
+	}
+	w.Exiting, w.Started, w.in = info.Exiting, info.Started, in
+	if w.slot == 0 {
+		a.findFiles(w)
+	}
+	if lua := w.process.LuaWatch(); lua != w.watch.Lua {
+		w.watch.Lua = lua
+		a.rewatch(w)
+	}
+}
+
+// lose forgets a worker that has ended.
+func (a *Agent) lose(w *worker) {
+	a.log.Info("worker is gone", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Int("tid", w.TID))
+	if w.episode != nil {
+		w.episode.lost(w)
+	} else if stall := w.decision.Stall; stall >= a.cfg.Thresholds.Suspect {
+		a.metrics.ObserveStall(w.in.Name, stall)
+	}
+	a.detach(w)
+}
+
+// dropInstances forgets proxies without processes.
+func (a *Agent) dropInstances(found []proxy.Proxy) {
+	for id, in := range a.instances {
+		if !slices.ContainsFunc(found, func(p proxy.Proxy) bool { return p.ID == id }) {
+			a.log.Info("proxy is gone", zap.String("proxy", in.Name), zap.Int("master", in.Master))
+			in.close()
+			delete(a.instances, id)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package watchdog
+
+import (
+	"encoding/binary"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// waitCounter counts how often one thread enters the system calls in which an
+// event loop waits. It costs that thread something, so it runs only while
+// there is a doubt.
+type waitCounter struct {
+	fds []int
+}
+
+// The tracepoints of the calls, as the kernel names them.
+var waitEvents = []string{"sys_enter_epoll_wait", "sys_enter_epoll_pwait"}
+
+// openWaitCounter returns a counter of the thread. Where the kernel offers no
+// tracepoints it counts nothing and says so.
+func openWaitCounter(tid int) *waitCounter {
+	c := &waitCounter{}
+	for _, name := range waitEvents {
+		id, ok := tracepoint(name)
+		if !ok {
+			continue
+		}
+		attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id}
+		fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if err == nil {
+			c.fds = append(c.fds, fd)
+		}
+	}
+	return c
+}
+
+func tracepoint(name string) (uint64, bool) {
+	for _, root := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
+		text, err := os.ReadFile(root + "/events/syscalls/" + name + "/id")
+		if err != nil {
+			continue
+		}
+		id, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+		return id, err == nil
+	}
+	return 0, false
+}
+
+// read returns the count so far and whether anything is being counted.
+func (c *waitCounter) read() (uint64, bool) {
+	if c == nil || len(c.fds) == 0 {
+		return 0, false
+	}
+	var total uint64
+	for _, fd := range c.fds {
+		var b [8]byte
+		if n, err := unix.Read(fd, b[:]); err != nil || n != len(b) {
+			return 0, false
+		}
+		total += binary.NativeEndian.Uint64(b[:])
+	}
+	return total, true
+}
+
+func (c *waitCounter) close() {
+	if c == nil {
+		return
+	}
+	for _, fd := range c.fds {
+		_ = unix.Close(fd)
+	}
+	c.fds = nil
+}

@@ -1,0 +1,196 @@
+package watchdog
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spinguard/spinguard/balancer"
+	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/profiler"
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/judge"
+)
+
+// level is how closely a worker is watched.
+type level int
+
+const (
+	calm   level = iota // the steady rate, windows now and then
+	closer              // the steady rate, all windows
+	burst               // the burst rate, all windows
+)
+
+// worker is one watched thread. The loop owns it.
+type worker struct {
+	proxy.Worker
+	in      *instance
+	process *profiler.Process
+	handle  *procmem.Process // to end it by
+	looker  *proxy.Watcher
+	watch   bpf.Watch
+	level   level
+	waits   *waitCounter // counts entries into the event wait while that is in doubt
+	nspid   int
+	slot    uint64    // address of its crumb in its memory, 0: unknown
+	since   time.Time // when its process started
+	seenAt  time.Duration
+
+	judge    judge.State
+	decision judge.Decision
+	last     judge.Observation
+	look     proxy.Look
+	crumb    balancer.Crumb
+	request  proxy.Request
+	hasReq   bool
+	result   profiler.Result // the last that was understood
+	serves   bool            // it was seen to turn its loop
+
+	suspectedAt time.Duration // 0: not suspected
+	cpuAt       time.Duration // CPU time then
+	delayAt     time.Duration // run delay then
+	recent      []sampled     // since it is suspected
+	dropped     int           // samples since then that were not kept
+	lockOwner   int
+	episode     *episode
+
+	shareFrom time.Duration // window of the CPU share that is shown
+	shareCPU  time.Duration
+	share     float64
+}
+
+// sampled is one understood sample of a suspected worker.
+type sampled struct {
+	when   time.Duration
+	weight time.Duration
+	result profiler.Result
+	labels profiler.Labels
+}
+
+// recentMax bounds the samples that are kept of one suspicion.
+const recentMax = 600
+
+// attach begins to watch a worker.
+func (a *Agent) attach(in *instance, info proxy.Worker) error {
+	process, err := profiler.Open(info.PID, a.images)
+	if err != nil {
+		return err
+	}
+	if process.StartTime() != info.StartTime {
+		process.Close()
+		return procmem.ErrGone
+	}
+	w := &worker{Worker: info, in: in, process: process, nspid: balancer.NamespacePID(info.PID), seenAt: a.clock.mono()}
+	w.since = startedAt(info.StartTime, a.clock)
+	if w.handle, err = procmem.Open(info.PID); err != nil {
+		process.Close()
+		return err
+	}
+	if w.looker, err = proxy.NewWatcher(info); err != nil {
+		w.close()
+		return err
+	}
+	w.watch = bpf.Watch{PID: info.PID, TID: info.TID, ProgressAddr: info.Progress.Addr, ProgressSize: info.Progress.Size, Lua: process.LuaWatch()}
+	if a.sampler != nil {
+		if err := a.sampler.Watch(w.watch); err != nil {
+			w.close()
+			return err
+		}
+	}
+	a.workers[info.TID] = w
+	a.findFiles(w)
+	a.log.Info("worker appeared", zap.String("proxy", in.Name), zap.Int("pid", info.PID), zap.Int("tid", info.TID), zap.Int("index", info.Index))
+	return nil
+}
+
+// detach ends the watch of a worker.
+func (a *Agent) detach(w *worker) {
+	if a.sampler != nil {
+		// A thread that is gone needs no unwatching.
+		_ = a.sampler.Unwatch(w.TID)
+	}
+	w.close()
+	delete(a.workers, w.TID)
+}
+
+func (w *worker) close() {
+	w.waits.close()
+	if w.looker != nil {
+		w.looker.Close()
+	}
+	_ = w.handle.Close()
+	_ = w.process.Close()
+}
+
+// findFiles looks for the library's files in the worker's mappings, and for
+// the slot of its crumbs once it has claimed one.
+func (a *Agent) findFiles(w *worker) {
+	if w.slot != 0 || w.Kind != proxy.Nginx {
+		return
+	}
+	maps, err := procmem.ReadMaps(w.PID)
+	if err != nil {
+		return
+	}
+	files := balancer.FindFiles(maps, w.process.Memory(), w.PID)
+	w.in.openLedger(files.Ledger, a.log)
+	slot, err := balancer.SlotAddress(w.process.Memory(), files.Crumbs, w.nspid)
+	if err != nil {
+		if !errors.Is(err, balancer.ErrNoCrumbs) {
+			a.log.Debug("crumbs can't be read", zap.Int("pid", w.PID), zap.Error(err))
+		}
+		return
+	}
+	w.slot, w.watch.CrumbAddr = slot, slot
+	a.rewatch(w)
+}
+
+// rewatch tells the sampler what to copy of the worker from now on.
+func (a *Agent) rewatch(w *worker) {
+	if a.sampler == nil {
+		return
+	}
+	var err error
+	w.watch.Full = w.level != calm
+	switch w.level {
+	case burst:
+		err = a.sampler.Burst(w.watch, a.cfg.Sampling.Burst)
+	default:
+		err = a.sampler.Calm(w.watch)
+	}
+	if err != nil && w.process.Alive() {
+		a.log.Warn("could not change how a worker is sampled", zap.Int("pid", w.PID), zap.Error(err))
+	}
+}
+
+// follow watches the worker as closely as the judge wishes. Once there is
+// evidence of an incident the steady rate is enough.
+func (a *Agent) follow(w *worker, d judge.Decision) {
+	want := calm
+	switch {
+	case d.Burst && (w.episode == nil || !w.episode.written):
+		want = burst
+	case d.Close:
+		want = closer
+	}
+	if want != w.level {
+		w.level = want
+		a.rewatch(w)
+	}
+	if d.Count && w.waits == nil {
+		w.waits = openWaitCounter(w.TID)
+	}
+	if !d.Count && w.waits != nil && d.Verdict == judge.Healthy {
+		w.waits.close()
+		w.waits = nil
+	}
+}
+
+// startedAt converts a start in clock ticks since boot into wall time.
+func startedAt(ticks uint64, c clock) time.Time {
+	// The kernel counts in units of 1/100 s here on every architecture.
+	sinceBoot := time.Duration(ticks) * (time.Second / 100)
+	return c.wall().Add(sinceBoot - c.boot())
+}
