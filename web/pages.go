@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"embed"
+	"errors"
 	"html/template"
+	"io"
 	"net/http"
 	"strings"
 
@@ -163,9 +165,9 @@ func (s *Server) reportPage(w http.ResponseWriter, r *http.Request) {
 	for _, f := range files {
 		switch f.Name {
 		case incident.FlameFile:
-			o.Flame = incident.Picture{URL: f.Name}
+			o.Flame = s.picture(id, f.Name)
 		case incident.DiffFile:
-			o.Diff = incident.Picture{URL: f.Name}
+			o.Diff = s.picture(id, f.Name)
 		case incident.ProfileFile:
 			o.Links = append(o.Links, incident.Link{Name: "open in pprof", URL: "pprof/flamegraph"})
 		}
@@ -178,4 +180,20 @@ func (s *Server) reportPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", strings.Replace(pagePolicy, "style-src 'self'", "style-src 'nonce-"+o.Nonce+"'", 1))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(b.Bytes()) // the client has gone
+}
+
+// picture is the address of a picture, with its beginning, which tells its size.
+func (s *Server) picture(id, name string) incident.Picture {
+	p := incident.Picture{URL: name}
+	f, err := s.o.Incidents.File(id, name)
+	if err != nil {
+		return p // removed meanwhile: the frame says so
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, 4096)
+	n, err := io.ReadFull(f, head)
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		p.SVG = head[:n]
+	}
+	return p
 }

@@ -103,7 +103,7 @@ func (s *Server) pprofPage(w http.ResponseWriter, r *http.Request) {
 	}
 	handlers, err := s.pprof.get(r.PathValue("id"), incident.ProfileFile)
 	if err != nil {
-		s.fail(w, r, err)
+		s.failPage(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Security-Policy", pprofPolicy)
