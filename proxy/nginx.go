@@ -153,9 +153,11 @@ func titled(pid int) bool {
 // configuration, such as "nginx -t": only the former has an epoll instance or
 // waits in another event wait.
 func hasEventLoop(pid int) bool {
-	if inEventWait(pid) {
-		return true
-	}
+	return inEventWait(pid) || hasEpoll(pid)
+}
+
+// hasEpoll says whether an epoll instance is among the first descriptors.
+func hasEpoll(pid int) bool {
 	fds, err := openNumbers(procPath(pid, "fd"))
 	if err != nil {
 		return false

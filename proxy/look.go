@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
+)
+
+// Look is what the kernel says of a worker's thread at one moment.
+type Look struct {
+	CPUTime  time.Duration // since the thread's start
+	RunDelay time.Duration // time it was ready to run but had no CPU, since its start
+	Slices   uint64        // how often it was put on a CPU
+
+	Syscall     int64 // it sleeps in this one; -1: in none, or it runs
+	Args        [6]uint64
+	SP, PC      uint64 // of a thread that does not run; else 0
+	Running     bool   // on a CPU, or waiting for one
+	InEventWait bool   // it sleeps where its event loop waits for something to do
+
+	// Repeated: the thread did not run since the last look and was in its
+	// event wait then, so nothing but the CPU time was read.
+	Repeated bool
+	// Detailed: the fields below were read.
+	Detailed               bool
+	State                  byte // as in /proc/PID/status: R, S, D, T, t, Z
+	Voluntary, Involuntary uint64
+	Stopped                bool // by a signal such as SIGSTOP
+	Traced                 bool // a debugger is attached, whether it holds the thread or not
+	Tracer                 int
+	Frozen                 bool          // by the cgroup freezer
+	Throttled              time.Duration // total time in which CPU quotas held up the worker's cgroups
+}
+
+// Watcher looks at one worker again and again. It keeps the files of /proc
+// open, which makes a look cheap and ties it to the thread: once that has
+// ended, every look returns procmem.ErrGone, also if the pid was used again.
+// One goroutine may use it; the caller closes it.
+type Watcher struct {
+	worker                     Worker
+	schedstat, syscall, status *os.File
+	cgroups                    *cgroups
+	buf                        []byte
+	last                       Look
+	epoll                      tribool
+}
+
+type tribool uint8
+
+const (
+	unknown tribool = iota
+	no
+	yes
+)
+
+// NewWatcher opens what looks at the worker need.
+func NewWatcher(w Worker) (*Watcher, error) {
+	watch := &Watcher{worker: w, buf: make([]byte, 4096)}
+	dir := procPath(w.PID, "task/"+strconv.Itoa(w.TID)+"/")
+	for name, f := range map[string]**os.File{
+		"schedstat": &watch.schedstat, "syscall": &watch.syscall, "status": &watch.status,
+	} {
+		var err error
+		if *f, err = os.Open(dir + name); err != nil {
+			watch.Close()
+			return nil, goneOr(err)
+		}
+	}
+	if start, err := procmem.StartTime(w.PID); err != nil || start != w.StartTime {
+		watch.Close()
+		return nil, procmem.ErrGone
+	}
+	watch.cgroups = openCgroups(w.PID)
+	return watch, nil
+}
+
+func goneOr(err error) error {
+	if errors.Is(err, os.ErrNotExist) || isESRCH(err) {
+		return procmem.ErrGone
+	}
+	return err
+}
+
+// Close releases the files.
+func (w *Watcher) Close() {
+	for _, f := range []*os.File{w.schedstat, w.syscall, w.status} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	w.cgroups.close()
+}
+
+// Look reads as little as possible: one file for a worker that is idle, two
+// for one that runs; everything for one that sleeps elsewhere.
+func (w *Watcher) Look() (Look, error) {
+	l, err := w.brief()
+	if err == nil && !l.Repeated && !l.Running && !l.InEventWait {
+		err = w.detail(&l)
+	}
+	w.last = l
+	return l, err
+}
+
+// LookClosely reads everything.
+func (w *Watcher) LookClosely() (Look, error) {
+	w.last = Look{}
+	l, err := w.brief()
+	if err == nil {
+		err = w.detail(&l)
+	}
+	w.last = l
+	return l, err
+}
+
+func (w *Watcher) brief() (Look, error) {
+	b, err := w.read(w.schedstat)
+	if err != nil {
+		return Look{}, err
+	}
+	cpu, delay, slices, ok := parseSchedstat(b)
+	if !ok {
+		return Look{}, fmt.Errorf("schedstat of thread %d: %q is not three numbers", w.worker.TID, b)
+	}
+	if w.last.InEventWait && w.last.Slices == slices && w.last.CPUTime == cpu {
+		w.last.Repeated, w.last.RunDelay = true, delay
+		return w.last, nil
+	}
+	l := Look{CPUTime: cpu, RunDelay: delay, Slices: slices}
+	if b, err = w.read(w.syscall); err != nil {
+		return l, err
+	}
+	call, ok := parseSyscall(b)
+	if !ok {
+		return l, fmt.Errorf("system call of thread %d: %q cannot be understood", w.worker.TID, b)
+	}
+	l.Running, l.Syscall, l.Args, l.SP, l.PC = call.Running, call.Number, call.Args, call.SP, call.PC
+	l.InEventWait = !l.Running && w.EventWait(call.Number)
+	return l, nil
+}
+
+// EventWait is like the function EventWait, but knows this worker: one with an
+// epoll instance does not wait for events in poll or select. There it waits
+// for something else, such as a blocking connect of a library.
+func (w *Watcher) EventWait(number int64) bool {
+	if !EventWait(w.worker.Kind, number) || epollWaits[number] || w.worker.Kind == Go {
+		return EventWait(w.worker.Kind, number)
+	}
+	if w.epoll == unknown {
+		w.epoll = no
+		if hasEpoll(w.worker.PID) {
+			w.epoll = yes
+		}
+	}
+	return w.epoll == no
+}
+
+func (w *Watcher) detail(l *Look) error {
+	b, err := w.read(w.status)
+	if err != nil {
+		return err
+	}
+	l.State = statusLetter(b, "State:")
+	l.Tracer = int(statusNumber(b, "TracerPid:"))
+	l.Voluntary = statusNumber(b, "voluntary_ctxt_switches:")
+	l.Involuntary = statusNumber(b, "nonvoluntary_ctxt_switches:")
+	l.Stopped, l.Traced = l.State == 'T', l.State == 't' || l.Tracer != 0
+	l.Frozen, l.Throttled = w.cgroups.look()
+	l.Detailed = true
+	if l.State == 'Z' || l.State == 'X' {
+		return procmem.ErrGone
+	}
+	return nil
+}
+
+// read reads a whole small file from its start.
+func (w *Watcher) read(f *os.File) ([]byte, error) {
+	n, err := f.ReadAt(w.buf, 0)
+	if n > 0 {
+		return w.buf[:n], nil
+	}
+	if err == nil || isESRCH(err) {
+		err = procmem.ErrGone
+	}
+	return nil, goneOr(err)
+}
