@@ -85,11 +85,26 @@ func (a *Agent) facts(e *episode) respond.Facts {
 		}
 	}
 	for _, w := range a.workers {
-		if w.in.Master == e.in.Master && !e.firstOut.IsZero() && w.seenAfter(e) && w.serves && !w.decision.Verdict.Stuck() {
+		if w.in.Master != e.in.Master || w.episode != nil {
+			continue
+		}
+		if !e.firstOut.IsZero() && w.seenAfter(e) && w.serves && !w.decision.Verdict.Stuck() {
 			f.Serving++
+		}
+		if w.decision.Verdict == judge.Suspect && a.onCulprit(e, w) {
+			f.Suspects++
 		}
 	}
 	return f
+}
+
+// onCulprit says that a worker may be about to get stuck on the same culprit.
+func (a *Agent) onCulprit(e *episode, w *worker) bool {
+	culprit, _ := a.culpritOf(w)
+	if e.culprit.Known() {
+		return culprit == e.culprit
+	}
+	return !culprit.Known() && e.place != "" && hotPlace(w.result.Stack) == e.place
 }
 
 // seenAfter says that the worker was first seen after the first eviction.

@@ -150,7 +150,7 @@ func (a *Agent) lookAtAll(now time.Duration) {
 }
 
 func (a *Agent) lookAt(w *worker, now time.Duration) {
-	look, err := w.looker.Look()
+	look, err := w.lookOnce(now)
 	if err != nil {
 		return // it ended; the scan will say so
 	}
@@ -159,7 +159,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	o := judge.Observation{
 		Now: now, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
 		InWait: look.InEventWait, Asleep: asleep(look), Stopped: look.Stopped || look.State == 't' || look.Frozen,
-		Starting: w.starting(), Picks: uint64(w.crumb.Sequence),
+		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), RunDelay: look.RunDelay, Throttled: look.Throttled,
 	}
 	if look.InEventWait {
 		w.serves = w.Started
@@ -167,6 +167,16 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 		a.lookCloser(w, look, &o)
 	}
 	a.judge(w, o)
+}
+
+// lookOnce reads as little as possible, and all of it once a second of a
+// worker that does not rest: whether a quota holds it back.
+func (w *worker) lookOnce(now time.Duration) (proxy.Look, error) {
+	if !w.look.InEventWait && now-w.lookedClosely >= time.Second {
+		w.lookedClosely = now
+		return w.looker.LookClosely()
+	}
+	return w.looker.Look()
 }
 
 // lookCloser reads what only a worker outside of its event wait needs.

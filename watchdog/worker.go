@@ -56,6 +56,8 @@ type worker struct {
 	lockOwner   int
 	episode     *episode
 
+	lookedClosely time.Duration
+
 	shareFrom time.Duration // window of the CPU share that is shown
 	shareCPU  time.Duration
 	share     float64

@@ -75,14 +75,16 @@ type Observation struct {
 	Motion   uint64 // changes whenever the client's connection moves on
 	Picks    uint64 // sequence of the crumb: counts picks
 
-	Asleep     bool   // looks only: state S or D
-	Stopped    bool   // stopped, traced or frozen
-	Waiting    string // looks only: what it sleeps in, for the reason
-	LockOwner  int    // pid in the word of the lock that it waits for
-	SelfOwned  bool   // it waits for a lock that it holds itself
-	Starting   bool   // has not finished its start-up
-	EventWaits uint64 // entries into the event wait since counting began
-	Counting   bool   // EventWaits is being counted
+	Asleep     bool          // looks only: state S or D
+	RunDelay   time.Duration // looks only: time without a CPU though ready to run, since its start
+	Throttled  time.Duration // looks only: of its cgroup, by quota; 0 where not read
+	Stopped    bool          // stopped, traced or frozen
+	Waiting    string        // looks only: what it sleeps in, for the reason
+	LockOwner  int           // pid in the word of the lock that it waits for
+	SelfOwned  bool          // it waits for a lock that it holds itself
+	Starting   bool          // has not finished its start-up
+	EventWaits uint64        // entries into the event wait since counting began
+	Counting   bool          // EventWaits is being counted
 }
 
 // Decision is what the judge concludes from one observation.

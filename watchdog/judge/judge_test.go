@@ -138,6 +138,22 @@ func TestJudge(t *testing.T) {
 		{"two stale requests on the stack of a loop", func(w *world) {
 			w.run(time.Second, steady, 1, func(i int) { w.o.Request = uint64(1 + i%2); w.o.Activity = 7 })
 		}, Runaway, nil},
+		{"saturated on a crowded host", func(w *world) {
+			for i := range 200 {
+				w.run(steady, steady, 0.1, func(int) { w.o.Request, w.o.Progress = uint64(i+1), uint64(i); w.o.Activity = uint64(i + 1) })
+				w.o.Weight, w.o.RunDelay = 0, time.Duration(i)*180*msec
+				w.observe()
+				w.o.RunDelay = 0
+			}
+		}, Saturated, []Verdict{Suspect, Runaway}},
+		{"held back by a quota", func(w *world) {
+			for i := range 200 {
+				w.run(steady, steady, 0.1, func(int) { w.o.Request, w.o.Progress = uint64(i+1), uint64(i); w.o.Activity = uint64(i + 1) })
+				w.o.Weight, w.o.RunDelay, w.o.Throttled = 0, time.Duration(i)*180*msec, time.Duration(i)*170*msec
+				w.observe()
+				w.o.RunDelay, w.o.Throttled = 0, 0
+			}
+		}, Healthy, []Verdict{Suspect, Runaway, Saturated}},
 		{"start-up may take long", func(w *world) {
 			w.o.Starting = true
 			w.run(3*time.Second, steady, 1, nil)

@@ -7,7 +7,9 @@ import (
 
 const (
 	windowLength  = time.Second
-	fullShare     = 0.3  // of the wall: four spinners on two cores show half of it each
+	fullShare     = 0.6  // of the wall, on a CPU or ready for one: a crowded host has fewer CPUs to give
+	leastShare    = 0.05 // of the wall, on a CPU
+	mostThrottled = 0.2  // of the wall: what a quota holds back is not busy
 	spinShare     = 0.1  // a loop that spins with short sleeps in between
 	restlessRate  = 10   // voluntary switches a second: below, it never runs out of work
 	leastHandlers = 5    // different handlers within a window, or it is one long one
@@ -32,6 +34,8 @@ type window struct {
 	words     int
 	lastWord  uint64
 	spinSince time.Duration
+	delays    span // of the run delay, by looks
+	throttled span
 
 	result  Verdict // of the last whole window
 	reason  string
@@ -40,9 +44,25 @@ type window struct {
 	repeats int
 }
 
+// span is how far a total grew.
+type span struct{ from, to time.Duration }
+
+func (s *span) add(total time.Duration) {
+	if total == 0 {
+		return
+	}
+	if s.from == 0 {
+		s.from = total
+	}
+	s.to = max(s.to, total)
+}
+
+func (s span) length() time.Duration { return s.to - s.from }
+func (s span) next() span            { return span{s.to, s.to} }
+
 // restart begins a new window and keeps what the last ones said.
 func (w *window) restart(o Observation) {
-	*w = window{from: o, lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
+	*w = window{from: o, delays: w.delays.next(), throttled: w.throttled.next(), lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
 		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats}
 }
 
@@ -52,6 +72,8 @@ func (w *window) doubtful() bool { return w.doubt }
 // add counts one observation.
 func (w *window) add(o Observation) {
 	if o.Weight == 0 {
+		w.delays.add(o.RunDelay)
+		w.throttled.add(o.Throttled)
 		return
 	}
 	if o.ProgressOK {
@@ -127,7 +149,9 @@ func (w *window) close(o Observation, l Limits) {
 	wall := o.Now - w.from.Now
 	share := float64(o.CPUTime-w.from.CPUTime) / float64(wall)
 	slept := float64(o.Voluntary-w.from.Voluntary) / wall.Seconds()
-	w.full = share >= fullShare && slept < restlessRate
+	ready := share + float64(w.delays.length())/float64(wall)
+	w.full = ready >= fullShare && share >= leastShare && slept < restlessRate &&
+		float64(w.throttled.length()) < mostThrottled*float64(wall)
 	stuck := share >= spinShare && w.withReq >= leastSpin && w.sameReq*5 >= w.withReq*4 && w.nMotions <= len(w.motions)
 	w.doubt = stuck && w.turns*2 >= w.words
 	before := w.result
@@ -140,12 +164,13 @@ func (w *window) close(o Observation, l Limits) {
 		w.result = Spinning
 		w.reason = fmt.Sprintf("%.0f turns of the loop a second at %.0f %% CPU for one request that does not move on for %s",
 			w.turnRate(o, wall), 100*share, ms(o.Now-w.spinSince))
-	case w.full && w.handlers >= leastHandlers:
+	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples:
 		w.repeats++
 		// One busy second is no state; and it takes two quiet ones to leave it.
 		if w.repeats >= 2 || before == Saturated {
 			w.result = Saturated
-			w.reason = fmt.Sprintf("%.0f %% CPU and %.0f sleeps a second, but progress: %d handlers in %d samples", 100*share, slept, w.handlers, w.samples)
+			w.reason = fmt.Sprintf("%.0f %% CPU (%.0f %% with the wait for one) and %.0f sleeps a second, but progress: %d handlers in %d samples",
+				100*share, 100*min(ready, 1), slept, w.handlers, w.samples)
 		}
 	default:
 		w.repeats = 0

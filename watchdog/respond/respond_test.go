@@ -87,6 +87,18 @@ func TestOrderOfAResponse(t *testing.T) {
 	p.want(t, Capture, Quarantine, Evict, Evict, Recover)
 }
 
+func TestAnIncidentWaitsForItsSuspects(t *testing.T) {
+	p := newPlay(stuck(1, true))
+	p.step()
+	p.f.Serving, p.f.Suspects = 1, 1
+	p.wait(time.Second)
+	p.want(t, Capture, Quarantine, Evict)
+	p.f.Suspects = 0
+	p.step()
+	p.wait(time.Second)
+	p.want(t, Capture, Quarantine, Evict, Recover)
+}
+
 func TestObserveDoesNothing(t *testing.T) {
 	p := newPlay(stuck(1, true))
 	p.f.Mode = config.Observe

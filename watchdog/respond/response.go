@@ -29,6 +29,9 @@ type Facts struct {
 	// whether one of them got stuck on the same culprit.
 	Serving    int
 	StuckAgain bool
+	// Suspects are workers that may join the incident: suspected, and on the
+	// same culprit.
+	Suspects int
 	// Exempt says why workers of this proxy are never evicted; empty: they are.
 	Exempt string
 }
@@ -189,6 +192,10 @@ func (r *Response) ended(f Facts) (Action, bool) {
 			r.wellSince = time.Time{}
 			return Action{}, false
 		}
+	}
+	if f.Suspects > 0 {
+		r.wellSince = time.Time{}
+		return Action{}, false
 	}
 	if len(r.evicted) > 0 && f.Serving == 0 {
 		return r.lost(f)
