@@ -14,7 +14,7 @@ type Cache struct {
 	max     int
 	order   *list.List // of *cached, most recent first
 	byFile  map[fileKey]*list.Element
-	byBuild map[string]*list.Element
+	byBuild map[edition]*list.Element
 }
 
 // fileKey tells files apart without opening them.
@@ -22,6 +22,12 @@ type fileKey struct {
 	dev, inode uint64
 	mtime      int64 // nanoseconds
 	size       int64
+}
+
+// edition tells copies of one file; the size keeps apart what was stripped.
+type edition struct {
+	id   string
+	size int64
 }
 
 type cached struct {
@@ -36,7 +42,7 @@ const filesPerImage = 64
 func NewCache(max int) *Cache {
 	return &Cache{
 		max: max, order: list.New(),
-		byFile: map[fileKey]*list.Element{}, byBuild: map[string]*list.Element{},
+		byFile: map[fileKey]*list.Element{}, byBuild: map[edition]*list.Element{},
 	}
 }
 
@@ -83,7 +89,7 @@ func (c *Cache) add(key fileKey, image *Image) *Image {
 	if e, ok := c.byFile[key]; ok {
 		return e.Value.(*cached).image
 	}
-	if e, ok := c.byBuild[image.buildID]; ok && image.buildID != "" {
+	if e, ok := c.byBuild[image.edition()]; ok && image.buildID != "" {
 		held := e.Value.(*cached)
 		if len(held.files) < filesPerImage {
 			held.files = append(held.files, key)
@@ -95,7 +101,7 @@ func (c *Cache) add(key fileKey, image *Image) *Image {
 	e := c.order.PushFront(&cached{image: image, files: []fileKey{key}})
 	c.byFile[key] = e
 	if image.buildID != "" {
-		c.byBuild[image.buildID] = e
+		c.byBuild[image.edition()] = e
 	}
 	for c.order.Len() > c.max && c.order.Len() > 1 {
 		c.drop(c.order.Back())
@@ -103,13 +109,15 @@ func (c *Cache) add(key fileKey, image *Image) *Image {
 	return image
 }
 
+func (i *Image) edition() edition { return edition{i.buildID, i.file.size} }
+
 func (c *Cache) drop(e *list.Element) {
 	held := c.order.Remove(e).(*cached)
 	for _, key := range held.files {
 		delete(c.byFile, key)
 	}
 	if held.image.buildID != "" {
-		delete(c.byBuild, held.image.buildID)
+		delete(c.byBuild, held.image.edition())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"sync"
+	"sync/atomic"
 )
 
 // Image is one ELF file: a program, a shared library or the vDSO. It is
@@ -110,6 +111,13 @@ func (i *Image) readTables() []table {
 // guard is the second line of defence: the parsers check what they read, and
 // a panic that gets through costs names, not the agent.
 func guard(f func()) {
-	defer func() { _ = recover() }()
+	defer func() {
+		if recover() != nil {
+			caught.Add(1)
+		}
+	}()
 	f()
 }
+
+// caught counts those panics; tests want none.
+var caught atomic.Int64

@@ -25,11 +25,20 @@ func openMapped(pid int, m procmem.Mapping) (*os.File, fileKey, error) {
 	if err == nil {
 		return f, key, nil
 	}
-	named := []func() (*os.File, fileKey, error){
+	f, key, err = openNamed(m,
 		func() (*os.File, fileKey, error) { return openRegular(fmt.Sprintf("/proc/%d/exe", pid)) },
-		func() (*os.File, fileKey, error) { return openInRoot(pid, m.Path) },
+		func() (*os.File, fileKey, error) { return openInRoot(pid, m.Path) })
+	if err != nil {
+		return nil, fileKey{}, fmt.Errorf("image of pid %d: %w", pid, err)
 	}
-	for _, open := range named {
+	return f, key, nil
+}
+
+// openNamed tries ways that lead to a name, and takes the first file that is
+// the mapped one.
+func openNamed(m procmem.Mapping, ways ...func() (*os.File, fileKey, error)) (*os.File, fileKey, error) {
+	err := fmt.Errorf("%s: not found", m.Path)
+	for _, open := range ways {
 		f, key, openErr := open()
 		if openErr != nil {
 			err = openErr
@@ -41,7 +50,7 @@ func openMapped(pid int, m procmem.Mapping) (*os.File, fileKey, error) {
 		f.Close()
 		err = fmt.Errorf("%s: another file than the one that is mapped", m.Path)
 	}
-	return nil, fileKey{}, fmt.Errorf("image of pid %d: %w", pid, err)
+	return nil, fileKey{}, err
 }
 
 // openRegular opens a regular file; anything else could block or act.

@@ -1,0 +1,68 @@
+package symbol
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestKallsyms(t *testing.T) {
+	const text = `ffffffff81000000 T _stext
+ffffffff81000040 t do_one_initcall
+ffffffff81000100 W weak_one
+ffffffff81000100 T alias_of_weak_one
+ffffffff81000200 D jiffies
+ffffffff81000300 T _etext
+ffffffffc0201000 t nft_do_chain	[nf_tables]
+ffffffffc0201100 t nft_last	[nf_tables]
+garbage
+`
+	table := parseKallsyms(strings.NewReader(text))
+	tests := map[uint64]string{
+		0xffffffff81000000: "_stext",
+		0xffffffff8100003f: "_stext",
+		0xffffffff81000040: "do_one_initcall",
+		0xffffffff81000180: "weak_one", // the first of aliases, as the file lists them
+		0xffffffffc0201010: "nft_do_chain",
+		0xffffffffc0201110: "", // nothing follows: its length is unknown
+		0xffffffff91000000: "", // too far from any function
+		0xfffffffe00000000: "",
+		0x1000:             "",
+	}
+	for addr, want := range tests {
+		if got := table.name(addr); got != want {
+			t.Errorf("%#x: %q, want %q", addr, got, want)
+		}
+	}
+}
+
+// TestHiddenKernel is what kptr_restrict leaves: addresses of zero.
+func TestHiddenKernel(t *testing.T) {
+	var k Kernel
+	k.once.Do(func() {
+		k.funcs = parseKallsyms(strings.NewReader("0000000000000000 T _stext\n0000000000000000 T x\n"))
+	})
+	if got := k.Name(0xffffffff81000123); got != "[kernel]+0xffffffff81000123" {
+		t.Errorf("name %q", got)
+	}
+}
+
+func TestThisKernel(t *testing.T) {
+	data, err := os.ReadFile(kallsyms)
+	if err != nil {
+		t.Skip(err)
+	}
+	var k Kernel
+	for line := range strings.Lines(string(data)) {
+		addr, name, ok := parseKernelSymbol(line)
+		if !ok || name != "vfs_read" {
+			continue
+		}
+		if got := k.Name(addr + 1); got != "vfs_read" {
+			t.Errorf("name %q", got)
+		}
+		t.Logf("%d functions, %d kB", len(k.funcs.funcs), (len(k.funcs.funcs)*8+cap(k.funcs.names))>>10)
+		return
+	}
+	t.Skip("the kernel hides its symbols")
+}

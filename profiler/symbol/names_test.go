@@ -1,0 +1,145 @@
+package symbol
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hidden returns the vaddr of hidden_function by the code that calls it.
+func hidden(t *testing.T, path string) uint64 {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := newImage(path, f, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _, ok := image.Lookup("hidden_function")
+	if !ok {
+		t.Fatal("no hidden_function before stripping")
+	}
+	return v
+}
+
+// TestStripped wants what the file does not name to get the start of its
+// range, and never the nearest symbol.
+func TestStripped(t *testing.T) {
+	path := build(t)
+	v := hidden(t, path)
+	run(t, "strip", path)
+	p := start(t, path)
+	image, _ := p.image(t, NewCache(4), p.function)
+	want := fmt.Sprintf("program+%#x", v)
+	for _, off := range []uint64{0, 1, 3} {
+		if got := image.Name(v + off); got != want {
+			t.Errorf("name at +%d: %q, want %q", off, got, want)
+		}
+	}
+	if got := image.Name(1); got != "program+0x1" {
+		t.Errorf("name outside of all functions: %q", got)
+	}
+}
+
+// TestSeparateDebug finds the name in every place where distributions put the
+// symbols of a stripped program.
+func TestSeparateDebug(t *testing.T) {
+	ways := []struct {
+		name  string
+		strip func(t *testing.T, path string)
+	}{
+		{"debuglink", func(t *testing.T, path string) {
+			debug := filepath.Join(filepath.Dir(path), ".debug", "program.debug")
+			if err := os.Mkdir(filepath.Dir(debug), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			run(t, "objcopy", "--only-keep-debug", path, debug)
+			run(t, "strip", path)
+			run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
+		}},
+		{"debugdata", func(t *testing.T, path string) {
+			mini := path + ".mini"
+			run(t, "objcopy", "--only-keep-debug", path, mini)
+			run(t, "strip", path)
+			run(t, "xz", mini)
+			run(t, "objcopy", "--add-section", ".gnu_debugdata="+mini+".xz", path)
+		}},
+	}
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			path := build(t)
+			v := hidden(t, path)
+			way.strip(t, path)
+			p := start(t, path)
+			image, _ := p.image(t, NewCache(4), p.function)
+			if got := image.Name(v); got != "hidden_function" {
+				t.Errorf("name %q", got)
+			}
+		})
+	}
+}
+
+// TestDebugLinkChecksum wants a debug file of another build to be refused.
+func TestDebugLinkChecksum(t *testing.T) {
+	path := build(t)
+	v := hidden(t, path)
+	debug := filepath.Join(filepath.Dir(path), "program.debug")
+	run(t, "objcopy", "--only-keep-debug", path, debug)
+	run(t, "strip", path)
+	run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
+	if err := os.Mkdir(filepath.Join(filepath.Dir(path), ".debug"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, path, filepath.Join(filepath.Dir(path), ".debug", "program.debug"))
+	p := start(t, path)
+	image, _ := p.image(t, NewCache(4), p.function)
+	if got := image.Name(v); !strings.HasPrefix(got, "program+0x") {
+		t.Errorf("name %q from a file with another checksum", got)
+	}
+}
+
+func TestDemangled(t *testing.T) {
+	tests := map[string]string{
+		"_ZN3foo3barEiPKc":                               "foo::bar",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":              "std::vector<int, std::allocator<int> >::push_back",
+		"_RNvCs1234_7mycrate3foo":                        "mycrate::foo",
+		"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE": "core::fmt::Formatter::pad",
+		"ngx_http_process_request":                       "ngx_http_process_request",
+		"_Z" + strings.Repeat("1", 5000):                 "_Z" + strings.Repeat("1", 5000),
+		"_ZN" + strings.Repeat("3fooI", 500) + "E":       "_ZN" + strings.Repeat("3fooI", 500) + "E",
+	}
+	for in, want := range tests {
+		if got := demangled(in); got != want {
+			t.Errorf("%.60s: %.100q, want %.100q", in, got, want)
+		}
+	}
+}
+
+// TestVDSO names what lies in no file.
+func TestVDSO(t *testing.T) {
+	p := start(t, build(t))
+	for _, m := range p.maps {
+		if m.Path != "[vdso]" {
+			continue
+		}
+		image, vaddr := p.image(t, NewCache(4), m.Start)
+		v, _, ok := image.Lookup("__vdso_clock_gettime")
+		if !ok || vaddr != 0 {
+			t.Fatalf("vDSO starts at %#x, has clock_gettime: %v", vaddr, ok)
+		}
+		if got := image.Name(v + 2); !strings.Contains(got, "clock_gettime") {
+			t.Errorf("name %q", got)
+		}
+		return
+	}
+	t.Skip("no vDSO on this machine")
+}
