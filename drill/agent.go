@@ -89,7 +89,7 @@ func (a *agent) ready(ctx context.Context, workers int, nginx bool) error {
 
 // get asks the agent and decodes its JSON answer.
 func (a *agent) get(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://spinguard"+path, nil)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (r *runner) plan(f *fault) (limit time.Duration, done func(now time.Time) b
 		limit = max(limit, within+c.Prove.ends())
 	}
 	return max(limit, r.sc.storm+actSlack), func(now time.Time) bool {
-		if now.Sub(trigger) < r.sc.storm {
+		if now.Sub(trigger) < r.sc.storm || !f.fired() {
 			return false
 		}
 		_, ok := recovery(c, r.opt.Mode, r.rec, r.main())

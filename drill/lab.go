@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -28,18 +29,19 @@ type lab struct {
 	storm   *storm    // nil without one
 	trigger time.Time // the instant before the fault
 
-	mu   sync.Mutex
-	held []*call // requests whose answer was given up
+	abort context.CancelCauseFunc // ends the run
+	mu    sync.Mutex
+	held  []*call // requests whose answer was given up
 }
 
 // newLab makes the folders of a run and finds it ports. The caller calls
 // cleanUp, also after an error of anything later.
-func newLab(ctx context.Context, sc *Scenario, out string) (*lab, error) {
+func newLab(ctx context.Context, abort context.CancelCauseFunc, sc *Scenario, out string) (*lab, error) {
 	run, err := os.MkdirTemp("", "spinguard-drill-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{sc: sc, run: run, out: out, ctx: ctx, brood: newBrood()}
+	l := &lab{sc: sc, run: run, out: out, ctx: ctx, abort: abort, brood: newBrood()}
 	if err := l.prepare(); err != nil {
 		_ = os.RemoveAll(run)
 		return nil, err
@@ -86,6 +88,22 @@ func (l *lab) writeConfig(dir string) error {
 }
 
 func (l *lab) configFile() string { return filepath.Join(l.run, l.c.Config) }
+
+// spawn runs f in a goroutine of wg.
+func (l *lab) spawn(wg *sync.WaitGroup, f func()) {
+	wg.Go(func() { l.guard(f) })
+}
+
+// guard runs f and turns a panic into the end of the run: processes that hang
+// on purpose must not outlive a fault of the drill.
+func (l *lab) guard(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.abort(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	f()
+}
 
 // healthy asks the healthy request once.
 func (l *lab) healthy(ctx context.Context, patience time.Duration) bool {

@@ -27,7 +27,7 @@ func (l *lab) startLoad(ctx context.Context) {
 	l.loadRun = &loadRun{cancel: cancel}
 	url := fmt.Sprintf("http://127.0.0.1:%d%s", l.vars.Port, ld.Path)
 	for range ld.Concurrency {
-		l.loadRun.wg.Go(func() { l.loadRun.client(ctx, url) })
+		l.spawn(&l.loadRun.wg, func() { l.loadRun.client(ctx, url) })
 	}
 }
 

@@ -35,7 +35,7 @@ func (l *lab) startProbes(ctx context.Context, rate int, patience time.Duration)
 	l.probing = p
 	data := wire(&l.c.Healthy, 1)
 	slots := make(chan struct{}, mostWaiting)
-	p.wg.Go(func() {
+	l.spawn(&p.wg, func() {
 		tick := time.NewTicker(time.Second / time.Duration(rate))
 		defer tick.Stop()
 		for {
@@ -45,7 +45,7 @@ func (l *lab) startProbes(ctx context.Context, rate int, patience time.Duration)
 			case <-tick.C:
 			}
 			slots <- struct{}{}
-			p.wg.Go(func() {
+			l.spawn(&p.wg, func() {
 				defer func() { <-slots }()
 				p.shoot(ctx, l.vars.Port, data, patience)
 			})

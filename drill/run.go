@@ -23,8 +23,10 @@ func Run(ctx context.Context, sc *Scenario, opt Options) (res Result, err error)
 	if opt, err = opt.complete(sc.Case.Name); err != nil {
 		return res, err
 	}
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
 	r := &runner{sc: sc, opt: opt, rec: &record{}}
-	r.lab, err = newLab(ctx, sc, opt.Out)
+	r.lab, err = newLab(ctx, abort, sc, opt.Out)
 	if err != nil {
 		return res, err
 	}
@@ -149,6 +151,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 // finish probes on for a while, asks the last questions, and collects.
 func (r *runner) finish(ctx context.Context, f *fault) error {
 	l, rec := r.lab, r.rec
+	f.wait(ctx, 30*time.Second)
 	after := r.sc.after
 	if r.opt.Mode != ModeEnforce {
 		after = min(after, 2*time.Second) // nothing was healed
@@ -162,6 +165,10 @@ func (r *runner) finish(ctx context.Context, f *fault) error {
 	l.release()
 	r.lastQuestions(ctx)
 	r.collect(ctx)
+	if !f.fired() {
+		rec.problems = append(rec.problems, "the trigger was still being sent at the end of the drill")
+		return nil
+	}
 	if f.err != nil {
 		rec.problems = append(rec.problems, "trigger_command: "+f.err.Error())
 	}

@@ -20,7 +20,7 @@ type storm struct {
 func (l *lab) startStorm(ctx context.Context, d time.Duration) *storm {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	s := &storm{cancel: cancel}
-	s.wg.Go(func() {
+	l.spawn(&s.wg, func() {
 		tick := time.NewTicker(time.Second / stormRate)
 		defer tick.Stop()
 		for {
@@ -30,7 +30,7 @@ func (l *lab) startStorm(ctx context.Context, d time.Duration) *storm {
 			case <-tick.C:
 			}
 			s.sent++
-			s.wg.Go(func() { l.fire(ctx) })
+			l.spawn(&s.wg, func() { l.fire(ctx) })
 		}
 	})
 	return s

@@ -29,7 +29,7 @@ func (l *lab) fireStep(ctx context.Context, s *Step) []int {
 	}
 	close(todo)
 	for range min(s.Parallel, s.Count) {
-		wg.Go(func() {
+		l.spawn(&wg, func() {
 			for range todo {
 				c := &call{}
 				got := c.send(ctx, l.vars.Port, data, time.Duration(s.TimeoutMS)*time.Millisecond)
@@ -46,19 +46,17 @@ func (l *lab) fireStep(ctx context.Context, s *Step) []int {
 
 // fault is the running trigger: its requests and its command.
 type fault struct {
-	sent     chan struct{} // closed once all trigger requests were answered or given up
-	statuses []int         // valid after sent
-	command  *job          // nil without a command, or before it started
-	err      error         // of the start of the command; valid after started
-	started  chan struct{} // closed once the command runs, or never will
+	sent     chan struct{} // closed once all was sent and started
+	statuses []int
+	command  *job  // nil without a command
+	err      error // of the start of the command
 }
 
 // inject starts the fault. Requests come first and then the command, but
 // together in calm cases, where the command is what should look bad.
 func (l *lab) inject(ctx context.Context) *fault {
-	f := &fault{sent: make(chan struct{}), started: make(chan struct{})}
+	f := &fault{sent: make(chan struct{})}
 	run := func() {
-		defer close(f.started)
 		if l.c.TriggerCommand != "" {
 			f.command, f.err = l.shell("trigger", l.c.TriggerCommand)
 		}
@@ -67,22 +65,39 @@ func (l *lab) inject(ctx context.Context) *fault {
 	if l.c.calm() {
 		run()
 	}
-	go func() {
+	go l.guard(func() {
 		defer close(f.sent)
 		f.statuses = l.fire(ctx)
 		if !l.c.calm() {
 			run()
 		}
-	}()
+	})
 	return f
+}
+
+// fired says whether every request was sent and the command was started; only
+// then may the fields of the fault be read.
+func (f *fault) fired() bool {
+	select {
+	case <-f.sent:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits until all was sent, at most for the limit.
+func (f *fault) wait(ctx context.Context, limit time.Duration) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-f.sent:
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 // over says whether the fault has been injected completely.
 func (f *fault) over() bool {
-	select {
-	case <-f.sent:
-	default:
-		return false
-	}
-	return f.command == nil || f.command.ended()
+	return f.fired() && (f.command == nil || f.command.ended())
 }

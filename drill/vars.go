@@ -67,11 +67,11 @@ func (v Vars) environ(master int, workers []int) []string {
 // string but About.
 func (c *Case) filled(v Vars) (*Case, error) {
 	out := *c
-	about := c.About
+	out.About = "" // told as it is
 	if err := fillAll(reflect.ValueOf(&out).Elem(), v); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.Name, err)
 	}
-	out.About = about
+	out.About = c.About
 	return &out, nil
 }
 

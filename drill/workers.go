@@ -33,7 +33,7 @@ func (l *lab) watchWorkers(ctx context.Context) {
 	w := &workerWatch{cancel: cancel, now: l.workers()}
 	l.watch = w
 	master, nginx := l.master, l.nginx()
-	w.wg.Go(func() {
+	l.spawn(&w.wg, func() {
 		tick := time.NewTicker(workerPoll)
 		defer tick.Stop()
 		for n := 0; ; n++ {
