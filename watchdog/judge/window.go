@@ -7,6 +7,8 @@ import (
 
 const (
 	windowLength  = time.Second
+	windowLongest = 4 * time.Second // on a crowded host a second holds few samples
+	windowSamples = 10
 	fullShare     = 0.6  // of the wall, on a CPU or ready for one: a crowded host has fewer CPUs to give
 	leastShare    = 0.05 // of the wall, on a CPU
 	mostThrottled = 0.2  // of the wall: what a quota holds back is not busy
@@ -36,6 +38,9 @@ type window struct {
 	spinSince time.Duration
 	delays    span // of the run delay, by looks
 	throttled span
+	share     float64 // of the wall, on a CPU
+	ready     float64 // of the wall, on a CPU or ready for one
+	slept     float64 // voluntary switches a second
 
 	result  Verdict // of the last whole window
 	reason  string
@@ -134,9 +139,12 @@ func (w *window) verdict(o Observation, l Limits) (Verdict, string) {
 		w.restart(o)
 		return Healthy, ""
 	}
-	if o.Now-w.from.Now >= windowLength {
-		w.close(o, l)
-		w.restart(o)
+	if length := o.Now - w.from.Now; length >= windowLength {
+		w.measure(o)
+		if w.samples >= windowSamples || length >= windowLongest || !w.full {
+			w.close(o, l)
+			w.restart(o)
+		}
 	}
 	if w.result == "" {
 		return Healthy, ""
@@ -144,15 +152,20 @@ func (w *window) verdict(o Observation, l Limits) (Verdict, string) {
 	return w.result, w.reason
 }
 
-// close judges a whole window.
+// measure says how busy the worker was within the window.
+func (w *window) measure(o Observation) {
+	wall := o.Now - w.from.Now
+	w.share = float64(o.CPUTime-w.from.CPUTime) / float64(wall)
+	w.slept = float64(o.Voluntary-w.from.Voluntary) / wall.Seconds()
+	w.ready = w.share + float64(w.delays.length())/float64(wall)
+	w.full = w.ready >= fullShare && w.share >= leastShare && w.slept < restlessRate &&
+		float64(w.throttled.length()) < mostThrottled*float64(wall)
+}
+
+// close judges a whole window that was measured.
 func (w *window) close(o Observation, l Limits) {
 	wall := o.Now - w.from.Now
-	share := float64(o.CPUTime-w.from.CPUTime) / float64(wall)
-	slept := float64(o.Voluntary-w.from.Voluntary) / wall.Seconds()
-	ready := share + float64(w.delays.length())/float64(wall)
-	w.full = ready >= fullShare && share >= leastShare && slept < restlessRate &&
-		float64(w.throttled.length()) < mostThrottled*float64(wall)
-	stuck := share >= spinShare && w.withReq >= leastSpin && w.sameReq*5 >= w.withReq*4 && w.nMotions <= len(w.motions)
+	stuck := w.share >= spinShare && w.withReq >= leastSpin && w.sameReq*5 >= w.withReq*4 && w.nMotions <= len(w.motions)
 	w.doubt = stuck && w.turns*2 >= w.words
 	before := w.result
 	w.result, w.reason = Healthy, ""
@@ -163,14 +176,14 @@ func (w *window) close(o Observation, l Limits) {
 	case w.doubt && w.spins(o, wall) && o.Now-w.spinSince >= l.Window:
 		w.result = Spinning
 		w.reason = fmt.Sprintf("%.0f turns of the loop a second at %.0f %% CPU for one request that does not move on for %s",
-			w.turnRate(o, wall), 100*share, ms(o.Now-w.spinSince))
+			w.turnRate(o, wall), 100*w.share, ms(o.Now-w.spinSince))
 	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples:
 		w.repeats++
 		// One busy second is no state; and it takes two quiet ones to leave it.
 		if w.repeats >= 2 || before == Saturated {
 			w.result = Saturated
 			w.reason = fmt.Sprintf("%.0f %% CPU (%.0f %% with the wait for one) and %.0f sleeps a second, but progress: %d handlers in %d samples",
-				100*share, 100*min(ready, 1), slept, w.handlers, w.samples)
+				100*w.share, 100*min(w.ready, 1), w.slept, w.handlers, w.samples)
 		}
 	default:
 		w.repeats = 0
