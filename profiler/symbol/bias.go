@@ -3,11 +3,12 @@ package symbol
 import (
 	"debug/elf"
 	"fmt"
+	"os"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
-const page = 4096
+var page = uint64(os.Getpagesize())
 
 // Bias returns what must be added to a vaddr of the image to get the address
 // in the process that has the mapping m. It is computed from the program
