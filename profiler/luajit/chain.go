@@ -60,6 +60,7 @@ func (w *walker) chain(l leaf) string {
 			// The interpreter noted where it was before it called C.
 			up, why = w.spotAt(down.base, w.r.u64(w.cf+w.vm.savePC), l)
 		}
+		w.resolve(up)
 		here = up
 	}
 	return why

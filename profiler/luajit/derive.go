@@ -55,7 +55,7 @@ func derive(r reader, maps procmem.Maps, c candidate) (*layout, error) {
 		return nil, unsupported("interpreter: its code can't be read")
 	}
 	for _, step := range []func(*layout, []byte) error{
-		deriveCall, deriveStack, deriveProto, deriveOpcodes, deriveTraces, deriveExit,
+		deriveCall, deriveStack, deriveProto, deriveOpcodes, deriveTraces, deriveExit, deriveTailCall,
 	} {
 		if err := step(l, code); err != nil {
 			return nil, err
@@ -130,6 +130,18 @@ func deriveTraces(l *layout, code []byte) error {
 	}
 	if uint64(b[19]) != l.saveL || l.mcode < 0x50 || l.jitExtra == 0 || l.jitBase < 0 {
 		return unsupported("entry of traces: not as known")
+	}
+	return nil
+}
+
+// tailCallSize covers the rest of the code of a tail call.
+const tailCallSize = 0xc0
+
+// deriveTailCall finds where a tail call has loaded the return address of the
+// frame that it replaces.
+func deriveTailCall(l *layout, code []byte) error {
+	for _, i := range find(code, "48 8b 5a f8 f7 c3 03 00 00 00 0f 85 ?? ?? ?? ?? 48 89 6a f0") {
+		l.tailCall = l.lo + uint64(i)
 	}
 	return nil
 }

@@ -2,7 +2,8 @@ package luajit
 
 // layout holds what was read out of one interpreter's code. Offsets are bytes.
 type layout struct {
-	lo, hi uint64 // the interpreter's code
+	lo, hi   uint64 // the interpreter's code
+	tailCall uint64 // where a tail call has loaded its caller's address; 0: not seen
 
 	// The interpreter's frame on the machine stack, from its stack pointer up.
 	frameSize uint64 // from the stack pointer to the caller's (CFA)

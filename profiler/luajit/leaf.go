@@ -59,18 +59,55 @@ func (w *walker) agreed(base, pc uint64, s *slots) (leaf, bool) {
 	fn := tv(s.word(base - 16))
 	link := s.word(base - 8)
 	if fn.isFunc() && w.r.is(fn.addr(), tagFunc) {
+		start := w.r.u64(fn.addr() + uint64(w.vm.funcPC))
 		if w.r.u8(fn.addr()+funcFFID) != ffLua {
-			// A built-in does not run bytecode: the register still has the
-			// caller's, which is the link as well.
-			return leaf{base: base, slots: s}, link == pc
+			// A built-in has one instruction, its own address. Else the
+			// register has the caller's, which is the link as well.
+			fits := link == pc || (validLink(link) && (pc == start || pc == start+4))
+			return leaf{base: base, slots: s}, fits
 		}
-		if p := w.vm.funcProto(w.r, fn.addr()); p != nil && p.pos(pc-4) >= 0 {
-			return leaf{base: base, pc: pc, slots: s}, true
-		} else if p != nil && pc == p.bcAddr && validLink(link) {
-			return leaf{base: base, pc: pc + 4, slots: s}, true // just called
+		if p := w.vm.funcProto(w.r, fn.addr()); p != nil {
+			if at, ok := w.position(p, pc, link); ok {
+				return leaf{base: base, pc: p.bcAddr + 4*uint64(at) + 4, slots: s}, true
+			}
 		}
 	}
 	return w.between(base, pc, s)
+}
+
+// position tells which instruction a Lua function executes when the register
+// holds a bytecode address.
+func (w *walker) position(p *proto, pc, link uint64) (int, bool) {
+	if at := p.pos(pc); at >= 0 && (w.fetching() || at == 0 && validLink(link)) {
+		return at, true // it is fetched: a jump has just gone there, or a call
+	}
+	if at := p.pos(pc - 4); at >= 0 {
+		return at, true
+	}
+	if pc == link && w.tailCalling() {
+		return p.onlyTailCall(), true
+	}
+	return 0, false
+}
+
+// fetching says that the interpreter is about to load the instruction that
+// the bytecode register points to, and has not yet moved it on.
+func (w *walker) fetching() bool {
+	const fetch = "\x8b\x03\x0f\xb6\xcc\x0f\xb6\xe8\x48\x83\xc3\x04"
+	for _, done := range [...]int{0, 2, 5, 8} {
+		at := w.regs.PC() - uint64(done)
+		if b := w.r.bytes(at, len(fetch)); string(b) == fetch {
+			return true
+		}
+	}
+	return false
+}
+
+// tailCalling says that the interpreter is replacing a frame by that of the
+// function it ends with: then it has the caller's bytecode address already.
+func (w *walker) tailCalling() bool {
+	pc := w.regs.PC()
+	return w.vm.tailCall != 0 && pc >= w.vm.tailCall && pc < w.vm.tailCall+tailCallSize
 }
 
 func validLink(link uint64) bool { return link != 0 && link <= addrMask }

@@ -23,7 +23,7 @@ func (w *walker) traceLeaf() (leaf, bool) {
 	if snaps == nil {
 		return leaf{base: base, pc: t.startpc + 4, trace: t.no, root: base, slots: &slots{r: w.r}}, true
 	}
-	return w.snapLeaf(t, snaps, snapshotAt(snaps, off), base, regs), true
+	return w.snapLeaf(t, snaps, off, base, regs), true
 }
 
 // runningTrace returns the trace that runs, how far its code got, and the
@@ -73,10 +73,21 @@ func (w *walker) callingTrace() (*trace, uint64, *stack.Registers) {
 	return nil, 0, nil
 }
 
-// snapLeaf is the frame that a snapshot describes.
-func (w *walker) snapLeaf(t *trace, snaps []snapshot, at int, base uint64, regs *stack.Registers) leaf {
-	s := w.vm.overlay(w.r, t, snaps, at, base, machine{sp: w.traceSP(t), regs: regs})
-	return leaf{base: base + 8*snaps[at].delta, pc: snaps[at].pc + 4, trace: t.no, root: base, slots: s}
+// snapLeaf is the frame that a snapshot describes, at an offset into the code
+// behind it.
+func (w *walker) snapLeaf(t *trace, snaps []snapshot, off uint64, base uint64, regs *stack.Registers) leaf {
+	at := snapshotAt(snaps, off)
+	s := w.vm.overlay(w.r, t, snaps, at, base, machine{sp: w.traceSP(t), off: off, regs: regs})
+	l := leaf{base: base + 8*snaps[at].delta, pc: snaps[at].pc + 4, trace: t.no, root: base, slots: s}
+	if places := w.vm.places(w.r, t, snaps); places != nil {
+		p := places[at]
+		pos := p.at
+		if off >= p.split {
+			pos = p.after
+		}
+		l.pc = p.proto.bcAddr + 4*uint64(pos) + 4
+	}
+	return l
 }
 
 // exitLeaf is the innermost frame while a trace restores the interpreter's
@@ -102,5 +113,5 @@ func (w *walker) exitLeaf(base uint64) (leaf, bool) {
 	if !w.inStack(base) {
 		return leaf{}, false
 	}
-	return w.snapLeaf(t, snaps, at, base, nil), true
+	return w.snapLeaf(t, snaps, uint64(snaps[at].mcofs), base, nil), true
 }

@@ -10,8 +10,7 @@ import (
 const maxValues = 48
 
 // values lists the parameters and local variables of a Lua frame that are
-// visible where it stands. What can't be known, such as a value that lives in
-// a floating-point register of a trace, is left out.
+// visible where it stands. What can't be known is left out.
 func (w *walker) values(s spot) []stack.Value {
 	var args, locals []stack.Value
 	if s.pos < 0 {
@@ -28,17 +27,33 @@ func (w *walker) values(s spot) []stack.Value {
 		if strings.HasPrefix(variable.name, "(for ") {
 			continue
 		}
-		v, ok := s.slots.get(s.base + 8*uint64(i))
-		if !ok {
-			continue
-		}
-		if i < s.proto.params {
-			args = append(args, w.vm.value(w.r, variable.name, v, true))
-		} else {
-			locals = append(locals, w.vm.value(w.r, variable.name, v, false))
+		v, ok := w.slotValue(s, i, variable.name)
+		switch {
+		case !ok:
+		case v.Argument:
+			args = append(args, v)
+		default:
+			locals = append(locals, v)
 		}
 	}
 	return append(args, locals...)
+}
+
+// slotValue reads a variable. Of one that only a floating-point register of a
+// trace holds, it tells the last value that is known, and says so.
+func (w *walker) slotValue(s spot, slot int, name string) (stack.Value, bool) {
+	addr := s.base + 8*uint64(slot)
+	v, ok := s.slots.get(addr)
+	note := ""
+	if !ok && s.trace {
+		v, ok = s.slots.began(addr)
+		note = " when the trace began"
+	}
+	if !ok {
+		return stack.Value{}, false
+	}
+	kind, text := w.vm.describe(w.r, v)
+	return stack.Value{Name: name, Type: kind, Text: text + note, Argument: slot < s.proto.params}, true
 }
 
 // unnamed stands for the parameters of code without debug information.

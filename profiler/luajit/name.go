@@ -12,8 +12,12 @@ func (w *walker) frame(here, up spot, down link) stack.Frame {
 	if here.proto == nil {
 		return stack.Frame{Kind: stack.Builtin, Function: w.builtinName(here, up)}
 	}
+	name, sure := w.functionName(here, up, down)
+	if !sure {
+		w.pending = append(w.pending, pendingName{len(w.out.Segments) - 1, w.inSegment(), here})
+	}
 	f := stack.Frame{
-		Kind: stack.Lua, Function: w.functionName(here, up, down), File: here.proto.file(),
+		Kind: stack.Lua, Function: name, File: here.proto.file(),
 		StartLine: max(here.proto.firstline, 0), Values: w.values(here),
 	}
 	if here.trace {
@@ -28,21 +32,54 @@ func (w *walker) frame(here, up spot, down link) stack.Frame {
 // functionName names a Lua function by the instruction that called it, as
 // Lua's tracebacks do, unless that name belongs to another function: a
 // function that ended in a tail call has left its name to its successor.
-func (w *walker) functionName(here, up spot, down link) string {
+// Where no name is found, it returns the place of the definition and false.
+func (w *walker) functionName(here, up spot, down link) (string, bool) {
 	if here.proto.isMain() {
-		return "main chunk"
+		return "main chunk", true
 	}
 	called := w.calledName(up)
 	if called.name != "" && !w.refutes(called, here) {
-		return called.name
+		return called.name, true
 	}
 	if down.cont && called.meta != "" {
-		return called.meta
+		return called.meta, true
+	}
+	if name := w.ownName(here, here); name != "" {
+		return name, true
 	}
 	if name := w.ownName(here, up); name != "" {
-		return name
+		return name, true
 	}
-	return fmt.Sprintf("function <%s:%d>", path.Base(here.proto.file()), max(here.proto.firstline, 0))
+	if here.fn != 0 {
+		if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
+			return name, true
+		}
+	}
+	return fmt.Sprintf("function <%s:%d>", path.Base(here.proto.file()), max(here.proto.firstline, 0)), false
+}
+
+// pendingName is a frame without a name: C called its function, or a tail
+// call did. Most often a variable of a frame further down holds the function.
+type pendingName struct {
+	segment, index int
+	spot           spot
+}
+
+// resolve gives names to pending frames by the variables of another frame.
+func (w *walker) resolve(up spot) {
+	if up.proto == nil || len(w.pending) == 0 {
+		return
+	}
+	const patience = 16
+	var left []pendingName
+	for _, n := range w.pending {
+		if name := w.ownName(n.spot, up); name != "" {
+			w.out.Segments[n.segment][n.index].Function = name
+		} else if len(left) < patience {
+			left = append(left, n)
+		}
+	}
+	w.pending = left
 }
 
 // refutes says that the named thing is known to be another function.
@@ -65,31 +102,28 @@ func (w *walker) sameFunction(v tv, here spot) bool {
 		w.r.u64(v.addr()+uint64(w.vm.funcPC)) == here.proto.bcAddr
 }
 
-// ownName looks for a variable that holds the function: an upvalue of its
-// own, as every recursive local function has, one of its caller's variables,
-// or a field of a module.
-func (w *walker) ownName(here, up spot) string {
-	for _, s := range [...]spot{here, up} {
-		if s.proto == nil || s.fn == 0 {
-			continue
-		}
-		for i, name := range s.proto.upvalues {
-			if v, ok := w.upvalue(s, i); ok && name != "" && w.sameFunction(v, here) {
+// ownName looks for a variable of a frame that holds the function: an upvalue,
+// as every recursive local function has of itself, or a local variable.
+func (w *walker) ownName(here, holder spot) string {
+	if holder.proto == nil {
+		return ""
+	}
+	if holder.fn != 0 {
+		for i, name := range holder.proto.upvalues {
+			if v, ok := w.upvalue(holder, i); ok && name != "" && w.sameFunction(v, here) {
 				return name
 			}
 		}
 	}
-	if up.proto != nil && up.pos >= 0 {
-		for i, variable := range up.proto.visible(up.pos) {
-			if v, ok := up.slots.get(up.base + 8*uint64(i)); ok && w.sameFunction(v, here) {
-				return variable.name
-			}
-		}
-	}
-	if here.fn == 0 {
+	if holder.pos < 0 || holder.base == here.base {
 		return ""
 	}
-	return w.vm.names.lookup(w.vm, w.r, here.fn)
+	for i, variable := range holder.proto.visible(holder.pos) {
+		if v, ok := holder.slots.get(holder.base + 8*uint64(i)); ok && w.sameFunction(v, here) {
+			return variable.name
+		}
+	}
+	return ""
 }
 
 // builtinName names a function that is not written in Lua by where the VM's

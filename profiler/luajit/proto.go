@@ -45,9 +45,11 @@ func (p *proto) pos(pc uint64) int {
 }
 
 // line returns the source line of an instruction, 0 without debug information.
+// The header of a function counts as its first instruction: the line of its
+// definition is no place to be.
 func (p *proto) line(pos int) int {
-	if pos == 0 {
-		return max(p.firstline, 0)
+	if pos == 0 && len(p.bc) > 1 {
+		pos = 1
 	}
 	at := (pos - 1) * p.width
 	if pos < 0 || p.width == 0 || at+p.width > len(p.lines) {

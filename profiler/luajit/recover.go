@@ -1,31 +1,11 @@
 package luajit
 
-import (
-	"encoding/binary"
-	"math"
-
-	"github.com/spinguard/spinguard/profiler/stack"
-)
-
-// IR opcodes, counted from KPRI, whose number the constants nil, false and
-// true show at their fixed places. Those around it keep their order.
-const (
-	irBase   = -9
-	irRename = -2
-	irKPRI   = 0
-	irKINT   = 1
-	irKGC    = 2
-	irKPTR   = 3
-	irKNUM   = 6
-	irKINT64 = 7
-
-	irtNum = 14
-	irtInt = 19
-)
+import "github.com/spinguard/spinguard/profiler/stack"
 
 // machine is the state of the processor inside a trace's code.
 type machine struct {
 	sp   uint64           // of the trace's own frame: its spill slots begin here
+	off  uint64           // into the trace's code
 	regs *stack.Registers // nil: registers are not those of the trace
 }
 
@@ -33,6 +13,15 @@ type machine struct {
 var dwarf = [...]int{
 	stack.RAX, stack.RCX, stack.RDX, stack.RBX, stack.RSP, stack.RBP, stack.RSI, stack.RDI,
 	stack.R8, stack.R9, stack.R10, stack.R11, stack.R12, stack.R13, stack.R14, stack.R15,
+}
+
+// recovery finds the values of one trace at one instant.
+type recovery struct {
+	r    reader
+	c    *irCode
+	e    *evaluation
+	snap int
+	m    machine
 }
 
 // overlay lays the slots that a snapshot restores over the stack. base is the
@@ -44,28 +33,19 @@ func (vm *VM) overlay(r reader, t *trace, snaps []snapshot, at int, base uint64,
 	if snap.delta > 0 {
 		s.from = base + 8*snap.delta - 16
 	}
-	kpri := vm.irKpri(r, t)
+	rec := recovery{r: r, c: vm.irOf(r, t), snap: at, m: m}
+	if rec.c != nil {
+		rec.e = evaluate(r, rec.c, base, t.mcloop != 0 && m.off >= t.mcloop)
+	}
 	for _, e := range snap.entries {
 		addr := base - 16 + 8*uint64(e>>24)
-		ref := int(e & 0xffff)
 		if e&snapNoRestore != 0 {
-			if addr >= s.from && s.from != 0 {
-				if b := r.bytes(addr, 8); b != nil {
-					s.known[addr] = tv(le64(b))
-				}
+			if b := r.bytes(addr, 8); b != nil {
+				s.known[addr] = tv(le64(b))
 			}
 			continue
 		}
-		var v tv
-		ok := false
-		switch {
-		case kpri < 0:
-		case ref < refBias:
-			v, ok = irConstant(r, t, ref, kpri)
-		case liveThrough(snaps, at, e):
-			v, ok = vm.irValue(r, t, ref, kpri, at, m)
-		}
-		if ok {
+		if v, ok := rec.value(int(e&0xffff), liveThrough(snaps, at, e)); ok {
 			s.known[addr] = v
 		} else {
 			s.unknown[addr] = true
@@ -88,64 +68,44 @@ func liveThrough(snaps []snapshot, at int, entry uint32) bool {
 	return false
 }
 
-// irKpri returns the opcode number of primitive constants, -1 if the trace's
-// constants are not as known.
-func (vm *VM) irKpri(r reader, t *trace) int {
-	b := r.bytes(t.ir+8*(refBias-3), 32) // true, false, nil, then the base
-	if b == nil || b[4]&0x1f != tagTrue || b[12]&0x1f != tagFalse || b[20]&0x1f != tagNil {
-		return -1
+// value finds a value among the constants, by computing it, or in the place
+// that the compiler gave it.
+func (rec recovery) value(ref int, live bool) (tv, bool) {
+	switch {
+	case rec.c == nil:
+		return 0, false
+	case ref < refBias:
+		return rec.c.constant(ref)
 	}
-	kpri := int(b[5])
-	if int(b[13]) != kpri || int(b[21]) != kpri || int(b[29]) != kpri+irBase {
-		return -1
+	if rec.e != nil {
+		if v, ok := rec.e.get(ref); ok {
+			return v, true
+		}
 	}
-	return kpri
-}
-
-// irConstant reads a constant of the trace.
-func irConstant(r reader, t *trace, ref, kpri int) (tv, bool) {
-	b := r.bytes(t.ir+8*uint64(ref), 16)
-	if b == nil {
+	if !live {
 		return 0, false
 	}
-	kind, wide := int(b[4]&0x1f), binary.LittleEndian.Uint64(b[8:])
-	switch int(b[5]) - kpri {
-	case irKPRI:
-		return tagged(kind, addrMask), kind <= tagTrue
-	case irKINT:
-		return fromInt(binary.LittleEndian.Uint32(b)), true
-	case irKGC:
-		return tagged(kind, wide), kind >= tagStr && kind <= tagUdata
-	case irKNUM:
-		return tv(wide), true
-	}
-	return 0, false
+	return rec.held(ref)
 }
 
-func fromInt(v uint32) tv { return tv(math.Float64bits(float64(int32(v)))) }
-
-// irValue finds a computed value in its spill slot or register. Registers for
-// floating point are not sampled.
-func (vm *VM) irValue(r reader, t *trace, ref, kpri, snap int, m machine) (tv, bool) {
-	b := r.bytes(t.ir+8*uint64(ref), 8)
-	if b == nil || ref >= t.nins {
-		return 0, false
-	}
-	kind := int(b[4] & 0x1f)
-	reg, spill := vm.irPlace(r, t, ref, kpri, snap, b[6], b[7])
+// held reads a value's spill slot or register. Registers for floating point
+// are not sampled.
+func (rec recovery) held(ref int) (tv, bool) {
+	kind := rec.c.at(ref).kind
+	reg, spill := rec.c.place(ref, rec.snap)
 	var word uint64
 	switch {
 	case kind <= tagTrue:
 		return tagged(kind, addrMask), true
 	case spill != 0:
-		w := r.bytes(m.sp+4*uint64(spill), 8)
-		if w == nil {
+		b := rec.r.bytes(rec.m.sp+4*uint64(spill), 8)
+		if b == nil {
 			return 0, false
 		}
-		word = le64(w)
-	case m.regs != nil && int(reg) < len(dwarf):
-		v, known := m.regs.Get(dwarf[reg])
-		if !known {
+		word = le64(b)
+	case rec.m.regs != nil && int(reg) < len(dwarf):
+		v, ok := rec.m.regs.Get(dwarf[reg])
+		if !ok {
 			return 0, false
 		}
 		word = v
@@ -159,24 +119,7 @@ func (vm *VM) irValue(r reader, t *trace, ref, kpri, snap int, m machine) (tv, b
 		return tv(word), spill != 0
 	case kind >= tagStr && kind <= tagUdata:
 		// What a register holds must be the object that the trace says.
-		return tagged(kind, word), r.is(word, kind)
+		return tagged(kind, word), rec.r.is(word, kind)
 	}
 	return 0, false
-}
-
-// irPlace follows renames: a value may move to another register at a snapshot.
-// They lie at the end of the instructions; the first one counts.
-func (vm *VM) irPlace(r reader, t *trace, ref, kpri, snap int, reg, spill byte) (byte, byte) {
-	const most = 256
-	for i, n := t.nins-1, 0; i > refBias && n < most; i, n = i-1, n+1 {
-		b := r.bytes(t.ir+8*uint64(i), 8)
-		if b == nil || int(b[5]) != kpri+irRename {
-			break
-		}
-		op1, op2 := int(binary.LittleEndian.Uint16(b)), int(binary.LittleEndian.Uint16(b[2:]))
-		if op1 == ref && op2 <= snap {
-			reg, spill = b[6], b[7]
-		}
-	}
-	return reg, spill
 }

@@ -25,6 +25,19 @@ func (s *slots) get(addr uint64) (tv, bool) {
 	return tv(le64(b)), true
 }
 
+// began returns what a slot of the trace's own frame held when the trace
+// began, where its present value is not known.
+func (s *slots) began(addr uint64) (tv, bool) {
+	if s.from != 0 && addr >= s.from {
+		return 0, false
+	}
+	b := s.r.bytes(addr, 8)
+	if b == nil {
+		return 0, false
+	}
+	return tv(le64(b)), true
+}
+
 // word is get for links and functions: unknown is 0, which is neither.
 func (s *slots) word(addr uint64) uint64 {
 	v, _ := s.get(addr)

@@ -5,6 +5,7 @@ import "encoding/binary"
 // snapshot is what a trace restores if it leaves at one of its guards: where
 // in the bytecode, and which slots.
 type snapshot struct {
+	ref     uint16 // first IR instruction behind it
 	mcofs   int
 	entries []uint32
 	pc      uint64 // of the instruction to go on with
@@ -44,7 +45,7 @@ func (vm *VM) snapshots(r reader, t *trace) []snapshot {
 		if at != next || mcofs < last || at+nent+2 > t.nmap {
 			return nil
 		}
-		s := snapshot{mcofs: mcofs}
+		s := snapshot{ref: le.Uint16(b[4:]), mcofs: mcofs}
 		for i := range nent {
 			s.entries = append(s.entries, le.Uint32(m[4*(at+i):]))
 		}
@@ -57,8 +58,7 @@ func (vm *VM) snapshots(r reader, t *trace) []snapshot {
 }
 
 // snapshotAt returns the last snapshot that was taken before the offset into
-// the machine code, and whether the code between holds the next one's values
-// too.
+// the machine code.
 func snapshotAt(snaps []snapshot, off uint64) int {
 	at := 0
 	for i, s := range snaps {

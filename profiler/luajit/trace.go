@@ -18,6 +18,8 @@ type trace struct {
 	nmap     int
 	ir       uint64 // biased: reference n lies at ir + 8*n
 	nins     int
+	nk       int
+	mcloop   uint64 // offset of the loop in the code, 0: none
 	startpc  uint64
 	link     int
 }
@@ -54,6 +56,7 @@ func (vm *VM) parseTrace(r reader, addr uint64, no int) *trace {
 		spadjust: uint64(le.Uint16(b[m+0xe:])), link: int(le.Uint16(b[m+0x12:])),
 		startpc: le.Uint64(b[m-16:]), snapmap: le.Uint64(b[m-32:]), snap: le.Uint64(b[m-40:]),
 		nmap: int(le.Uint32(b[m-44:])), ir: le.Uint64(b[m-56:]), nins: int(le.Uint32(b[0x0c:])),
+		nk: int(le.Uint32(b[m-48:])), mcloop: uint64(le.Uint32(b[m+8:])),
 	}
 	if t.mcode == 0 || t.size == 0 || t.size > maxMcode || t.mcode > addrMask {
 		return nil

@@ -85,6 +85,7 @@ type walker struct {
 	vmstate int32
 	out     Walk
 	frames  int
+	pending []pendingName
 
 	// The thread that is being walked.
 	thread, stack, limit uint64
@@ -168,6 +169,9 @@ func (w *walker) add(f stack.Frame) {
 	w.frames++
 }
 
+// inSegment returns how many frames the current segment has.
+func (w *walker) inSegment() int { return len(w.out.Segments[len(w.out.Segments)-1]) }
+
 // parent looks for the thread that resumed this one. It is not linked from
 // here, but its own C frame lies further up the machine stack, and holds it.
 func (w *walker) parent(from uint64) uint64 {
@@ -176,7 +180,7 @@ func (w *walker) parent(from uint64) uint64 {
 	for off := 0; off+8 <= len(b); off += 8 {
 		word := le64(b[off:])
 		at := from + uint64(off) - w.vm.saveL
-		if word == w.thread || word&7 != 0 || word == 0 || word > addrMask || at < from {
+		if word == w.thread || at < from || !w.likeFrame(b, from, at) || !elsewhere(word, at) {
 			continue
 		}
 		if w.r.u64(word+uint64(w.vm.cframe))&^3 == at && w.vm.isThread(w.r, word) {
@@ -184,6 +188,25 @@ func (w *walker) parent(from uint64) uint64 {
 		}
 	}
 	return 0
+}
+
+// likeFrame says whether words of the machine stack, which were copied from
+// an address on, can be the C frame of an entry into the VM: it costs much
+// less than to follow each pointer.
+func (w *walker) likeFrame(b []byte, from, at uint64) bool {
+	const align = 16
+	end := at - from + w.vm.frameSize
+	if (at+w.vm.frameSize)%align != 0 || end > uint64(len(b)) {
+		return false
+	}
+	prev := le64(b[at-from+w.vm.saveCF:]) &^ 3
+	return (prev == 0 || prev > at && !elsewhere(prev, at)) && elsewhere(le64(b[end-8:]), at)
+}
+
+// elsewhere says that an address can be one, and is not on the machine stack.
+func elsewhere(addr, sp uint64) bool {
+	const near = 8 << 20
+	return addr > 1<<12 && addr <= addrMask && (addr < sp-near || addr > sp+near)
 }
 
 // suspended is where a thread stands that waits for another one.
