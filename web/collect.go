@@ -77,9 +77,6 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	workers, status := c.src.Workers(), c.src.Status()
-	for _, p := range status.Proxies {
-		c.m.prepare(c.m.proxies.label(p.Name))
-	}
 	c.collectWorkers(ch, workers)
 	c.collectQuarantines(ch)
 	c.collectAgent(ch, status)

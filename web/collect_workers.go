@@ -10,7 +10,6 @@ func (c *collector) collectWorkers(ch chan<- prometheus.Metric, workers []api.Wo
 	running := map[string]float64{}
 	for _, w := range workers {
 		p := c.m.proxies.label(w.Proxy)
-		c.m.prepare(p)
 		for _, v := range verdicts {
 			by[series{p, v}] += 0
 		}

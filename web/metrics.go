@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Bounds of the label values; what is over them is counted as "other".
@@ -31,6 +32,7 @@ type Metrics struct {
 	refused   *prometheus.CounterVec
 	cuts      *prometheus.CounterVec
 
+	src     Source
 	proxies *bounded
 	mu      sync.Mutex
 	ended   map[string]float64 // seconds of stalls that are over, by proxy
@@ -55,6 +57,7 @@ func NewMetrics(version string, src Source) *Metrics {
 		evictions: counter("evictions_total", "Workers killed so that their master starts a fresh one.", "proxy"),
 		refused:   counter("actions_refused_total", "Actions that a rail forbade.", "proxy"),
 		cuts:      counter("quarantines_total", "Quarantines made, by the agent or by hand.", "proxy"),
+		src:       src,
 		proxies:   newBounded(maxProxies),
 		ended:     map[string]float64{},
 	}
@@ -73,7 +76,11 @@ func buildInfo(version string) prometheus.Collector {
 
 // Handler serves the metrics in the formats that Prometheus reads.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	gather := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		m.prepare() // before: the registry asks all collectors at once
+		return m.registry.Gather()
+	})
+	return promhttp.HandlerFor(gather, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
 // ObserveStall counts a stall that has ended, whatever ended it.
@@ -103,9 +110,18 @@ func (m *Metrics) IncRefused(proxy string) { m.refused.WithLabelValues(m.proxies
 // IncQuarantine counts a quarantine when it is made.
 func (m *Metrics) IncQuarantine(proxy string) { m.cuts.WithLabelValues(m.proxies.label(proxy)).Inc() }
 
-// prepare makes the counters of a proxy exist, so that their first step from 0
-// to 1 is seen.
-func (m *Metrics) prepare(p string) {
+// prepare makes the counters of every proxy exist, so that their first step
+// from 0 to 1 is seen.
+func (m *Metrics) prepare() {
+	for _, p := range m.src.Status().Proxies {
+		m.prepareProxy(m.proxies.label(p.Name))
+	}
+	for _, w := range m.src.Workers() {
+		m.prepareProxy(m.proxies.label(w.Proxy))
+	}
+}
+
+func (m *Metrics) prepareProxy(p string) {
 	m.stalls.WithLabelValues(p)
 	m.last.WithLabelValues(p)
 	m.evictions.WithLabelValues(p)
