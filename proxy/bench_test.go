@@ -95,6 +95,11 @@ func BenchmarkFindRequest(b *testing.B) {
 	benchmarkRequest(b, func(mem procmem.Memory, window procmem.Window) { FindRequest(mem, window, 0) })
 }
 
+func BenchmarkFindRequestAgain(b *testing.B) {
+	var f RequestFinder
+	benchmarkRequest(b, func(mem procmem.Memory, window procmem.Window) { f.Find(mem, window, 0) })
+}
+
 func BenchmarkIdentifyRequest(b *testing.B) {
 	benchmarkRequest(b, func(mem procmem.Memory, window procmem.Window) { IdentifyRequest(mem, window, 0) })
 }

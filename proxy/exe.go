@@ -11,6 +11,8 @@ import (
 	"regexp"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
 // exeKey names one state of one executable file. A file that is replaced in
@@ -213,8 +215,8 @@ func bytesAt(image *elf.File, addr, size uint64) []byte {
 func loadBias(pid int, e *exe) (uint64, error) {
 	const atEntry = 9
 	b, err := os.ReadFile(procPath(pid, "auxv"))
-	if err != nil {
-		return 0, err
+	if err != nil || len(b) == 0 {
+		return 0, procmem.ErrGone // or it is a zombie
 	}
 	for ; len(b) >= 16; b = b[16:] {
 		if binary.LittleEndian.Uint64(b) == atEntry {

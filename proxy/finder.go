@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
 const (
@@ -145,7 +147,8 @@ func watch(pid int, e *exe) (watched, error) {
 }
 
 func (f *Finder) report(pid int, err error) {
-	if f.warned[pid] {
+	// Processes end while they are looked at; that is no error.
+	if f.warned[pid] || errors.Is(err, procmem.ErrGone) {
 		return
 	}
 	f.warned[pid] = true

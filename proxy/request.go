@@ -46,23 +46,38 @@ const (
 // exdata (what lua_State.exdata holds; 0: unknown), else the innermost on the
 // live stack, that is the copied window from the stack pointer up, or in the
 // registers. It returns false if there is none. The work is bounded, whatever
-// the memory holds.
+// the memory holds. For one worker again and again, a RequestFinder is cheaper.
 func FindRequest(mem procmem.Memory, live procmem.Window, exdata uint64, registers ...uint64) (Request, bool) {
+	var f RequestFinder
+	return f.Find(mem, live, exdata, registers...)
+}
+
+// RequestFinder finds the requests of one worker. It learns where members lie
+// and looks there first, but believes nothing that does not prove itself again.
+// The zero value is ready. One goroutine may use it.
+type RequestFinder struct {
+	line, host           int // offsets in ngx_http_request_t; 0: not known yet
+	upstream, conf, peer int // of r->upstream, and in ngx_http_upstream_t
+	empty                [upstreamWords]uint64
+}
+
+// Find is FindRequest.
+func (f *RequestFinder) Find(mem procmem.Memory, live procmem.Window, exdata uint64, registers ...uint64) (Request, bool) {
 	mem = &budget{mem: mem, left: maxReads}
-	at, b, ok := findRequest(mem, live, exdata, registers)
+	at, b, ok := f.find(mem, live, exdata, registers)
 	if !ok {
 		return Request{}, false
 	}
 	r := at.request(mem, b)
-	r.Host = findHost(mem, b)
-	r.Upstream = findUpstream(mem, b)
+	r.Host = f.findHost(mem, b)
+	r.Upstream = f.findUpstream(mem, b)
 	return r, true
 }
 
-// IdentifyRequest is FindRequest for the identity only: a few reads, for use
-// with every sample.
+// IdentifyRequest is FindRequest for the identity only: a few reads.
 func IdentifyRequest(mem procmem.Memory, live procmem.Window, exdata uint64, registers ...uint64) (RequestID, bool) {
-	at, _, ok := findRequest(&budget{mem: mem, left: maxReads}, live, exdata, registers)
+	var f RequestFinder
+	at, _, ok := f.find(&budget{mem: mem, left: maxReads}, live, exdata, registers)
 	return at.RequestID, ok
 }
 
@@ -72,17 +87,18 @@ type found struct {
 	requestLine
 }
 
-func findRequest(mem procmem.Memory, live procmem.Window, exdata uint64, registers []uint64) (found, []byte, bool) {
+func (f *RequestFinder) find(mem procmem.Memory, live procmem.Window, exdata uint64, registers []uint64) (found, []byte, bool) {
 	tried := make(map[uint64]bool, 8)
+	end := live.Addr + uint64(len(live.Data))
 	try := func(addr uint64) (found, []byte, bool) {
-		if addr%8 != 0 || !userAddress(addr) || tried[addr] {
+		if addr%8 != 0 || !userAddress(addr) || tried[addr] || addr >= live.Addr && addr < end {
 			return found{}, nil, false
 		}
 		if magic, err := procmem.Uint32(mem, addr); err != nil || magic != requestMagic {
 			return found{}, nil, false
 		}
 		tried[addr] = true
-		return readRequest(mem, addr)
+		return f.read(mem, addr)
 	}
 	if at, b, ok := try(exdata); ok {
 		return at, b, true
@@ -124,12 +140,12 @@ func (b *budget) ReadMemory(addr uint64, buf []byte) error {
 
 var errBudget = errors.New("search of a request: too many reads")
 
-func readRequest(mem procmem.Memory, addr uint64) (found, []byte, bool) {
+func (f *RequestFinder) read(mem procmem.Memory, addr uint64) (found, []byte, bool) {
 	b, ok := readUpTo(mem, addr, requestWindow)
 	if !ok || len(b) < 64 {
 		return found{}, nil, false
 	}
-	line, ok := findRequestLine(mem, b)
+	line, ok := f.findLine(mem, b)
 	if !ok {
 		return found{}, nil, false
 	}

@@ -59,7 +59,8 @@ func requestImage(line string) []byte {
 
 func search(image []byte) (Request, bool, int) {
 	mem := &flat{base: imageBase, data: image}
-	r, ok := FindRequest(mem, procmem.Window{Addr: imageBase, Data: image[:min(len(image), 512)]}, 0)
+	live := procmem.Window{Addr: imageBase, Data: image[:min(len(image), 512)]}
+	r, ok := FindRequest(mem, live, 0)
 	return r, ok, mem.n
 }
 
@@ -67,6 +68,14 @@ func TestFindsRequestInImage(t *testing.T) {
 	r, ok, _ := search(requestImage("GET /spin?w=0&token=secret HTTP/1.1"))
 	if !ok || r.Line(false) != "GET /spin?*** HTTP/1.1" || r.Host != "example.com" || r.Start != 1796000000123 {
 		t.Errorf("%v %+v", ok, r)
+	}
+	var f RequestFinder
+	for range 2 {
+		mem := &flat{base: imageBase, data: requestImage("GET /spin?w=0&token=secret HTTP/1.1")}
+		again, ok := f.Find(mem, procmem.Window{Addr: imageBase, Data: mem.data[:512]}, 0)
+		if !ok || again != r {
+			t.Errorf("once more: %v %+v, want %+v", ok, again, r)
+		}
 	}
 	want := Upstream{Name: "backend", File: "/etc/nginx/nginx.conf", Line: 12, Peer: "127.0.0.1:8080", PeerName: "peer"}
 	if r.Upstream != want {

@@ -17,23 +17,38 @@ type requestLine struct {
 	cut    bool
 }
 
-// findRequestLine finds five members in a row that prove each other:
-// start_sec, start_msec, method, http_version and the request line as (length,
-// pointer). Their order is the same in every version of nginx.
-func findRequestLine(mem procmem.Memory, b []byte) (requestLine, bool) {
-	for at := 0; at+48 <= len(b); at += 8 {
-		sec, msec := binary.LittleEndian.Uint64(b[at:]), binary.LittleEndian.Uint64(b[at+8:])
-		method, version := binary.LittleEndian.Uint64(b[at+16:]), binary.LittleEndian.Uint64(b[at+24:])
-		if sec < 1e9 || sec > 1<<33 || msec >= 1000 || !isMethod(method) || !isVersion(version) {
-			continue
+// findLine finds five members in a row that prove each other: start_sec,
+// start_msec, method, http_version and the request line as (length, pointer).
+// Their order is the same in every version of nginx.
+func (f *RequestFinder) findLine(mem procmem.Memory, b []byte) (requestLine, bool) {
+	if f.line != 0 {
+		if line, ok := lineAt(mem, b, f.line); ok {
+			return line, true
 		}
-		line, ok := readRequestLine(mem, b[at+32:], version)
-		if ok {
-			line.offset, line.start = at+32, int64(sec*1000+msec)
+	}
+	for at := 8; at+lineMembers <= len(b); at += 8 {
+		if line, ok := lineAt(mem, b, at); ok {
+			f.line = at
 			return line, true
 		}
 	}
 	return requestLine{}, false
+}
+
+const lineMembers = 48
+
+func lineAt(mem procmem.Memory, b []byte, at int) (requestLine, bool) {
+	if at+lineMembers > len(b) {
+		return requestLine{}, false
+	}
+	sec, msec := binary.LittleEndian.Uint64(b[at:]), binary.LittleEndian.Uint64(b[at+8:])
+	method, version := binary.LittleEndian.Uint64(b[at+16:]), binary.LittleEndian.Uint64(b[at+24:])
+	if sec < 1e9 || sec > 1<<33 || msec >= 1000 || !isMethod(method) || !isVersion(version) {
+		return requestLine{}, false
+	}
+	line, ok := readRequestLine(mem, b[at+32:], version)
+	line.offset, line.start = at+32, int64(sec*1000+msec)
+	return line, ok
 }
 
 // isMethod: methods are single bits, 1 is an unknown one.

@@ -19,41 +19,85 @@ type Upstream struct {
 	PeerName string
 }
 
-const upstreamWindow = 1024
+const (
+	upstreamWindow = 1024
+	// r->upstream is one of the first pointers of a request, behind the
+	// connection, the contexts and the event handlers.
+	upstreamFirst = 0x30
+	upstreamWords = 7
+)
 
-// findUpstream tries the first pointers of the request: r->upstream is one of
-// them, behind the connection, the contexts and the event handlers.
-func findUpstream(mem procmem.Memory, b []byte) Upstream {
-	const first, last = 0x30, 0x68
-	for at := first; at+8 <= min(len(b), last); at += 8 {
-		p := binary.LittleEndian.Uint64(b[at:])
-		if p%8 != 0 || !userAddress(p) {
-			continue
+// findUpstream looks where the upstream was found before, else among all
+// candidates; the same candidates are not searched twice in vain.
+func (f *RequestFinder) findUpstream(mem procmem.Memory, b []byte) Upstream {
+	if f.upstream != 0 {
+		u, _ := f.upstreamAt(mem, b, f.upstream)
+		return u
+	}
+	var words [upstreamWords]uint64
+	for i := range words {
+		if at := upstreamFirst + 8*i; at+8 <= len(b) {
+			words[i] = binary.LittleEndian.Uint64(b[at:])
 		}
-		window, ok := readUpTo(mem, p, upstreamWindow)
-		if !ok {
-			continue
-		}
-		if u, ok := readUpstream(mem, window); ok {
-			u.Peer, u.PeerName = findPeer(mem, window)
+	}
+	if words == f.empty {
+		return Upstream{}
+	}
+	for i := range words {
+		at := upstreamFirst + 8*i
+		if u, ok := f.upstreamAt(mem, b, at); ok {
+			f.upstream = at
 			return u
 		}
 	}
+	f.empty = words
 	return Upstream{}
 }
 
+func (f *RequestFinder) upstreamAt(mem procmem.Memory, b []byte, at int) (Upstream, bool) {
+	if at+8 > len(b) {
+		return Upstream{}, false
+	}
+	p := binary.LittleEndian.Uint64(b[at:])
+	if p%8 != 0 || !userAddress(p) {
+		return Upstream{}, false
+	}
+	window, ok := readUpTo(mem, p, upstreamWindow)
+	if !ok {
+		return Upstream{}, false
+	}
+	u, ok := f.readUpstream(mem, window)
+	if ok {
+		u.Peer, u.PeerName = f.findPeer(mem, window)
+	}
+	return u, ok
+}
+
 // readUpstream finds the pointer to the ngx_http_upstream_srv_conf_t.
-func readUpstream(mem procmem.Memory, window []byte) (Upstream, bool) {
-	for at := 0; at+8 <= len(window); at += 8 {
-		p := binary.LittleEndian.Uint64(window[at:])
-		if p%8 != 0 || !userAddress(p) {
-			continue
+func (f *RequestFinder) readUpstream(mem procmem.Memory, window []byte) (Upstream, bool) {
+	if f.conf != 0 {
+		if u, ok := confAt(mem, window, f.conf); ok {
+			return u, true
 		}
-		if u, ok := readUpstreamConf(mem, p); ok {
+	}
+	for at := 8; at+8 <= len(window); at += 8 {
+		if u, ok := confAt(mem, window, at); ok {
+			f.conf = at
 			return u, true
 		}
 	}
 	return Upstream{}, false
+}
+
+func confAt(mem procmem.Memory, window []byte, at int) (Upstream, bool) {
+	if at+8 > len(window) {
+		return Upstream{}, false
+	}
+	p := binary.LittleEndian.Uint64(window[at:])
+	if p%8 != 0 || !userAddress(p) {
+		return Upstream{}, false
+	}
+	return readUpstreamConf(mem, p)
 }
 
 // readUpstreamConf finds three members in a row that prove each other: the
@@ -101,23 +145,36 @@ func readPath(mem procmem.Memory, addr uint64) (string, bool) {
 
 // findPeer finds u->peer by three members in a row: the socket address, its
 // length, and a pointer to its name.
-func findPeer(mem procmem.Memory, window []byte) (addr, name string) {
+func (f *RequestFinder) findPeer(mem procmem.Memory, window []byte) (addr, name string) {
 	const far = 256
-	for at := 0; at+24 <= min(len(window), far); at += 8 {
-		size := binary.LittleEndian.Uint32(window[at+8:])
-		if size != 16 && size != 28 && size != 110 {
-			continue
+	if f.peer != 0 {
+		addr, name, _ = peerAt(mem, window, f.peer)
+		return addr, name
+	}
+	for at := 8; at+24 <= min(len(window), far); at += 8 {
+		if addr, name, ok := peerAt(mem, window, at); ok {
+			f.peer = at
+			return addr, name
 		}
-		text, ok := readSockaddr(mem, binary.LittleEndian.Uint64(window[at:]), size)
-		if !ok {
-			continue
-		}
-		var str [16]byte
-		if mem.ReadMemory(binary.LittleEndian.Uint64(window[at+16:]), str[:]) != nil {
-			return text, ""
-		}
-		name, _ = readText(mem, str[:])
-		return text, name
 	}
 	return "", ""
+}
+
+func peerAt(mem procmem.Memory, window []byte, at int) (addr, name string, ok bool) {
+	if at+24 > len(window) {
+		return "", "", false
+	}
+	size := binary.LittleEndian.Uint32(window[at+8:])
+	if size != 16 && size != 28 && size != 110 {
+		return "", "", false
+	}
+	addr, ok = readSockaddr(mem, binary.LittleEndian.Uint64(window[at:]), size)
+	if !ok {
+		return "", "", false
+	}
+	var str [16]byte
+	if mem.ReadMemory(binary.LittleEndian.Uint64(window[at+16:]), str[:]) == nil {
+		name, _ = readText(mem, str[:])
+	}
+	return addr, name, true
 }
