@@ -1,0 +1,81 @@
+package balancer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const specConf = `
+load_module MODULES/ndk_http_module.so;
+load_module MODULES/ngx_http_lua_module.so;
+daemon off;
+pid DIR/nginx.pid;
+error_log stderr notice;
+events {}
+http {
+    lua_shared_dict spinguard 4m;
+    lua_shared_dict small 12k;
+    lua_package_path "LUA/?.lua;PEER;;";
+    init_by_lua_block {
+        JIT
+        CASES = NCASES
+        local ok, t = pcall(require, "t.SPEC")
+        if not ok then
+            io.stderr:write("spec SPEC: ", tostring(t), "\n")
+            os.exit(1)
+        end
+        io.stderr:write(t.checks, " checks, ", t.failures, " failures\n")
+        os.exit(t.failures == 0 and t.checks > 0 and 0 or 1)
+    }
+    server { listen unix:DIR/never.sock; }
+}
+`
+
+// cases is how often a property is tried: few by hand, many in CI, where the
+// four properties make 100,000 cases with the JIT on and off.
+func cases() int {
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		return 12500
+	}
+	return 150
+}
+
+// runSpec runs lua/t/NAME.lua under the LuaJIT of nginx.
+func runSpec(t *testing.T, name, setup string, n int) string {
+	t.Helper()
+	need(t, "nginx", modules+"/ngx_http_lua_module.so")
+	_, file, _, _ := runtime.Caller(0)
+	dir := t.TempDir()
+	conf := strings.NewReplacer("MODULES", modules, "DIR", dir, "LUA", filepath.Join(filepath.Dir(file), "lua"),
+		"JIT", setup, "NCASES", fmt.Sprint(n), "SPEC", name, "PEER", os.Getenv("LUA_RESTY_BALANCER")).Replace(specConf)
+	path := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("nginx", "-p", dir, "-c", path, "-e", filepath.Join(dir, "error.log"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out.String())
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	return lines[len(lines)-1]
+}
+
+func TestPickerProperties(t *testing.T) {
+	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "pickers", setup, cases())) })
+	}
+}
+
+func TestFatalInputs(t *testing.T) {
+	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "fatal", setup, 1)) })
+	}
+}
