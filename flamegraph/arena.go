@@ -11,7 +11,7 @@ const (
 )
 
 // arena stores short runs of numbers without a header each. It grows by
-// whole chunks, so nothing is copied and no garbage is left.
+// whole chunks, so little is copied and little garbage is left.
 type arena struct {
 	chunks [][]uint32
 }
@@ -24,13 +24,12 @@ func (a *arena) put(run []uint32) (uint32, bool) {
 		if (len(a.chunks)+1)*chunkWords > maxWords {
 			return 0, false
 		}
-		a.chunks = append(a.chunks, make([]uint32, 0, chunkWords))
-		last++
+		a.chunks = append(a.chunks, nil)
+		if last++; last > 0 { // a small profile has one chunk, no larger than it
+			a.chunks[last] = make([]uint32, 0, chunkWords)
+		}
 	}
 	at := last<<chunkBits | len(a.chunks[last])
-	if len(run) == 0 {
-		at = 0
-	}
 	a.chunks[last] = append(a.chunks[last], run...)
 	return uint32(at), true
 }

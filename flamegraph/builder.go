@@ -72,7 +72,8 @@ func (b *builder) set(labels []Label) uint32 {
 	return id
 }
 
-// add stores one stack, root first. It keeps no reference to ids. A negative
+// add stores one stack, root first; one without frames is [unknown]. It keeps
+// no reference to ids. A negative
 // value is a value of the base, as in pprof's own differences.
 func (b *builder) add(ids []uint32, set uint32, value int64, base bool) error {
 	if value < 0 {
@@ -88,7 +89,11 @@ func (b *builder) add(ids []uint32, set uint32, value int64, base bool) error {
 	if value > maxSum-*sum {
 		return errSum
 	}
-	if len(ids) > maxDepth {
+	switch {
+	case len(ids) == 0:
+		b.run = append(b.run[:0], b.frame(Frame{}))
+		ids = b.run
+	case len(ids) > maxDepth:
 		ids = b.cut(ids)
 	}
 	at, ok := b.p.words.put(ids)
