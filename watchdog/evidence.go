@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
@@ -35,7 +36,8 @@ func (a *Agent) describe(e *episode, w *worker) {
 	}
 	e.inc.Numbers = numbers(w)
 	if w.decision.Verdict == judge.Blocked {
-		e.inc.Blocked = &incident.Blocked{Syscall: w.waitsIn(), State: string(rune(w.look.State))}
+		e.inc.Blocked = &incident.Blocked{Syscall: w.wait.Text, Target: cmp.Or(w.wait.Peer, w.wait.Path, w.wait.Command), State: string(rune(w.look.State))}
+		ev.Peer = cmp.Or(w.wait.Peer, ev.Peer)
 	}
 }
 
@@ -76,11 +78,6 @@ func (a *Agent) blockedStack(w *worker) {
 		w.request, w.hasReq = proxy.FindRequest(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
 	}
 	w.recent = append(w.recent, sampled{w.last.Now, 0, r, w.labels(a.cfg.ShowQueries)})
-}
-
-// waitsIn describes the system call that a worker sleeps in.
-func (w *worker) waitsIn() string {
-	return fmt.Sprintf("system call %d", w.look.Syscall)
 }
 
 // liveStackMax bounds how much of a sleeping worker's stack is searched.

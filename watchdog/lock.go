@@ -1,38 +1,21 @@
 package watchdog
 
 import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/proxy"
 )
-
-// futex is the system call of x86-64 in which nginx waits for a lock.
-const futex = 202
-
-// lockOwner returns the pid of the worker that owns the lock which a sleeping
-// worker waits for, 0 if it waits for none. Nginx keeps the owner's pid in the
-// first word of a zone of shared memory, and sleeps on a semaphore behind it.
-func (a *Agent) lockOwner(w *worker, look proxy.Look) int {
-	if w.Kind != proxy.Nginx || look.Syscall != futex {
-		return 0
-	}
-	maps, err := procmem.ReadMaps(w.PID)
-	if err != nil {
-		return 0
-	}
-	zone, ok := maps.Find(look.Args[0])
-	if !ok || !zone.Shared || !zone.Write {
-		return 0
-	}
-	word, err := procmem.Uint64(w.process.Memory(), zone.Start)
-	if err != nil || word == 0 || word > 1<<22 {
-		return 0
-	}
-	return a.siblingOf(w, int(word))
-}
 
 // siblingOf translates a pid as the proxy sees it into one of its workers', 0
 // if none has it.
 func (a *Agent) siblingOf(w *worker, nspid int) int {
+	if nspid == 0 {
+		return 0
+	}
 	for _, other := range a.workers {
 		if other.in == w.in && other.nspid == nspid {
 			return other.PID
@@ -40,3 +23,37 @@ func (a *Agent) siblingOf(w *worker, nspid int) int {
 	}
 	return 0
 }
+
+// lockFunction is where nginx spins for a lock of shared memory.
+const lockFunction = "ngx_shmtx_lock"
+
+// spinOwner returns the pid of the worker that owns the lock for which a
+// worker spins on its CPU, 0 if it does not. The lock's first field points to
+// the word that holds the owner's pid; a register or a word near the top of
+// the stack points to the lock.
+func (a *Agent) spinOwner(w *worker, s bpf.Sample, frames []stack.Frame, memory procmem.Memory) int {
+	if w.Kind != proxy.Nginx || !slices.ContainsFunc(frames[:min(3, len(frames))], func(f stack.Frame) bool { return f.Function == lockFunction }) {
+		return 0
+	}
+	candidates := slices.Clone(s.Registers[:])
+	for words := s.Stack.Data; len(words) >= 8 && len(candidates) < 64; words = words[8:] {
+		candidates = append(candidates, binary.NativeEndian.Uint64(words))
+	}
+	for _, p := range candidates {
+		word, err := procmem.Uint64(memory, p)
+		if err != nil {
+			continue
+		}
+		owner, err := procmem.Uint64(memory, word)
+		if err != nil || owner > maxPID {
+			continue
+		}
+		if pid := a.siblingOf(w, int(owner)); pid != 0 && pid != w.PID {
+			return pid
+		}
+	}
+	return 0
+}
+
+// maxPID is the largest pid that Linux gives.
+const maxPID = 1 << 22

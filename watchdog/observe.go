@@ -49,7 +49,7 @@ func (w *worker) recorded() profiler.Worker {
 // inWait says whether the number is a system call in which the worker's event
 // loop waits.
 func (w *worker) inWait(syscall int64) bool {
-	return syscall >= 0 && proxy.EventWait(w.Kind, syscall)
+	return syscall >= 0 && w.looker.EventWait(syscall)
 }
 
 // starting says that the worker has not finished its start-up: it has not got
@@ -70,6 +70,8 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	if w.hasReq {
 		o.Request, o.Motion = identity(w.request.RequestID), motion(memory, w.request.Conn)
 	}
+	w.lockOwner = a.spinOwner(w, s, r.Stack.Frames, memory)
+	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
 	labels := w.labels(a.cfg.ShowQueries)
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
 	if w.suspectedAt == 0 {
@@ -190,8 +192,9 @@ func (a *Agent) lookCloser(w *worker, look proxy.Look, o *judge.Observation) {
 		}
 	}
 	if asleep(look) {
-		o.Waiting = w.waitsIn()
-		w.lockOwner = a.lockOwner(w, look)
+		w.wait = proxy.DescribeWait(w.process.Memory(), w.PID, look)
+		o.Waiting = w.wait.Text
+		w.lockOwner = a.siblingOf(w, w.wait.LockOwner)
 	}
 	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
 }

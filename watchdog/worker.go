@@ -42,6 +42,7 @@ type worker struct {
 	decision judge.Decision
 	last     judge.Observation
 	look     proxy.Look
+	wait     proxy.Wait // what it was last seen asleep in
 	crumb    balancer.Crumb
 	request  proxy.Request
 	hasReq   bool

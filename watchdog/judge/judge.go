@@ -110,6 +110,9 @@ type State struct {
 	seen    bool
 	last    Observation
 
+	runDelay time.Duration // by the last look
+	waiting  string        // what it was last seen asleep in
+
 	turn   turn
 	stall  stall
 	window window
@@ -132,6 +135,12 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 		s.restart(o)
 		s.turn.cpuFrom = o.CPUTime
 		s.window.restart(o)
+	}
+	if o.RunDelay > 0 {
+		s.runDelay = o.RunDelay
+	}
+	if o.Waiting != "" {
+		s.waiting = o.Waiting
 	}
 	ended := s.progress(o, l)
 	s.window.add(o)

@@ -112,6 +112,14 @@ func TestJudge(t *testing.T) {
 				w.run(2*msec, 2*msec, 1, func(int) { w.o.Voluntary += 20 })
 			}
 		}, Blocked, []Verdict{Runaway}},
+		{"a sleep loop on a crowded host", func(w *world) {
+			for i := range 60 {
+				w.look(200*msec, func(int) { w.o.Asleep = i%5 == 0; w.o.RunDelay += 160 * msec })
+			}
+		}, Blocked, []Verdict{Runaway}},
+		{"waits for a CPU", func(w *world) {
+			w.look(5*time.Second, func(int) { w.o.RunDelay += 200 * msec })
+		}, Healthy, []Verdict{Blocked, Runaway}},
 		{"waits for a lock of another worker", func(w *world) {
 			w.look(1400*msec, func(int) { w.o.Asleep = true; w.o.LockOwner = 42 })
 		}, LockVictim, []Verdict{Blocked}},

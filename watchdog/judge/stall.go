@@ -11,15 +11,16 @@ const leastSamples = 5
 
 // stall is the standstill that a worker is in.
 type stall struct {
-	from     time.Duration // Now of the last progress
-	cpuFrom  time.Duration // CPUTime then
-	sampled  time.Duration // CPU time that the samples since stand for
-	samples  int
-	asleep   time.Duration // wall time that looks saw it asleep outside of its wait
-	looks    int
-	awake    int // looks that saw it neither asleep nor waiting
-	lastLook time.Duration
-	cpu      time.Duration // CPU time charged since
+	from      time.Duration // Now of the last progress
+	cpuFrom   time.Duration // CPUTime then
+	sampled   time.Duration // CPU time that the samples since stand for
+	samples   int
+	wall      time.Duration // wall time that looks cover
+	delayFrom time.Duration // RunDelay then
+	delay     time.Duration // waited for a CPU since
+	looks     int           // that saw it asleep outside of its wait
+	lastLook  time.Duration
+	cpu       time.Duration // CPU time charged since
 }
 
 // length is the stall by its strictest clock: CPU time, or asleep the wall.
@@ -28,12 +29,25 @@ func (s stall) length() time.Duration {
 	if s.samples < leastSamples {
 		cpu = 0
 	}
-	return max(cpu, s.asleep)
+	return max(cpu, s.asleep())
 }
+
+// asleep is the wall time that the worker spent neither on a CPU nor waiting
+// for one, as far as looks saw it asleep outside of its event wait. A worker
+// that sleeps a little again and again waits for a CPU in between.
+func (s stall) asleep() time.Duration {
+	if s.looks < leastLooks {
+		return 0
+	}
+	return max(0, s.wall-s.cpu-s.delay)
+}
+
+// Sleep needs so many looks that saw it.
+const leastLooks = 3
 
 // restart begins a new standstill now.
 func (s *State) restart(o Observation) {
-	s.stall = stall{from: o.Now, cpuFrom: o.CPUTime, lastLook: o.Now}
+	s.stall = stall{from: o.Now, cpuFrom: o.CPUTime, lastLook: o.Now, delayFrom: s.runDelay}
 }
 
 // progress moves the stall's clocks on. It returns the length of the
@@ -122,18 +136,19 @@ func (t *turn) newHandler(activity uint64) bool {
 
 // look adds what a look from outside saw.
 func (s *State) look(o Observation) {
-	if o.Asleep {
-		s.stall.asleep += min(o.Now-s.stall.lastLook, longestGap)
-		s.stall.looks++
-	} else {
-		s.stall.awake++
-	}
+	s.stall.wall += min(o.Now-s.stall.lastLook, longestGap)
 	s.stall.lastLook = o.Now
+	if o.Asleep {
+		s.stall.looks++
+	}
+	if o.RunDelay > 0 {
+		s.stall.delay = o.RunDelay - s.stall.delayFrom
+	}
 }
 
 // A gap between two looks counts at most this much: if the agent itself, or
 // the whole machine, was paused, the worker is not to blame.
-const longestGap = 600 * time.Millisecond
+const longestGap = 300 * time.Millisecond
 
 // onCPU judges a worker that uses CPU and makes no progress.
 func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
@@ -164,16 +179,12 @@ func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
 
 // offCPU judges a worker that sleeps somewhere else than in its event wait.
 func (s *State) offCPU(o Observation, l Limits) (Verdict, string) {
-	st := s.stall
-	if st.looks < 4 || st.looks < 3*st.awake || st.asleep < l.Blocked {
+	asleep := s.stall.asleep()
+	if asleep < l.Blocked {
 		return Healthy, ""
 	}
-	where := o.Waiting
-	if where == "" {
-		where = s.last.Waiting
-	}
 	if o.LockOwner != 0 && !o.SelfOwned {
-		return LockVictim, fmt.Sprintf("asleep for %s, waiting for a lock that worker %d owns", ms(st.asleep), o.LockOwner)
+		return LockVictim, fmt.Sprintf("asleep for %s, waiting for a lock that worker %d owns", ms(asleep), o.LockOwner)
 	}
-	return Blocked, fmt.Sprintf("asleep for %s outside of its event wait, in %s", ms(st.asleep), where)
+	return Blocked, fmt.Sprintf("asleep for %s outside of its event wait, in %s", ms(asleep), s.waiting)
 }
