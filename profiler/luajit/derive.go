@@ -61,6 +61,9 @@ func derive(r reader, maps procmem.Maps, c candidate) (*layout, error) {
 			return nil, err
 		}
 	}
+	if l.strLen, ok = findStringLength(r, c.global); !ok {
+		return nil, unsupported("strings: no name of a metamethod in the global state")
+	}
 	if l.dispatch != dispatch {
 		return nil, unsupported(fmt.Sprintf("dispatch table: code says %#x, memory %#x", l.dispatch, dispatch))
 	}
@@ -159,3 +162,30 @@ func deriveExit(l *layout, code []byte) error {
 func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 func disp32(b []byte) int64 { return int64(int32(binary.LittleEndian.Uint32(b))) }
+
+// findStringLength finds where a string keeps its length by two strings that
+// every VM holds in its global state: the names of metamethods.
+func findStringLength(r reader, global uint64) (int64, bool) {
+	known := map[string]uint32{"__index\x00": 7, "__newindex\x00": 10}
+	agree := map[int64]int{}
+	b := r.partial(global, 0x800)
+	for off := 0; off+8 <= len(b); off += 8 {
+		addr := le64(b[off:])
+		if !r.is(addr, tagStr) {
+			continue
+		}
+		for name, length := range known {
+			if string(r.bytes(addr+strData, len(name))) != name {
+				continue
+			}
+			for _, at := range [...]int64{0x14, 0x10, 0x0c} {
+				if r.u32(addr+uint64(at)) == length {
+					if agree[at]++; agree[at] == len(known) {
+						return at, true
+					}
+				}
+			}
+		}
+	}
+	return 0, false
+}

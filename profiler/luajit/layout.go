@@ -20,6 +20,7 @@ type layout struct {
 	dispatch, vmstate, mainthref, curL, jitBase, trace int64
 
 	funcPC    int64 // GCfunc.pc
+	strLen    int64 // GCstr.len
 	protoSize int64 // bytecode starts here
 	mcode     int64 // GCtrace.mcode; 0: no JIT compiler
 

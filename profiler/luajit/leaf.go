@@ -15,40 +15,48 @@ type leaf struct {
 // snapshots. In the interpreter it lies in registers, and in C code in the
 // thread, where the interpreter saved it before the call, as it nearly always
 // does. What registers say counts only if function and bytecode agree.
-func (w *walker) leaf() leaf {
+func (w *walker) leaf() (leaf, string) {
 	if l, ok := w.traceLeaf(); ok {
-		return l
+		return l, ""
 	}
 	plain := &slots{r: w.r}
-	saved := w.r.u64(w.thread + uint64(w.vm.base))
-	savedPC := w.r.u64(w.cf + w.vm.savePC)
-	if w.regs != nil {
-		pc, havePC := w.regs.Get(stack.RBX)
-		inside := w.regs.PC() >= w.vm.lo && w.regs.PC() < w.vm.hi
-		for _, n := range w.baseRegisters(inside) {
-			base, ok := w.regs.Get(n)
-			if ok && havePC {
-				if l, ok := w.agreed(base, pc, plain); ok {
-					return l
-				}
-			}
-		}
-		if havePC && inside {
-			if l, ok := w.agreed(saved, pc, plain); ok {
-				return l
-			}
+	saved := leaf{
+		base: w.r.u64(w.thread + uint64(w.vm.base)), pc: w.r.u64(w.cf + w.vm.savePC), slots: plain,
+	}
+	if w.regs == nil {
+		return saved, ""
+	}
+	pc, ok := w.regs.Get(stack.RBX)
+	if !ok {
+		return saved, ""
+	}
+	inside := w.regs.PC() >= w.vm.lo && w.regs.PC() < w.vm.hi
+	for _, base := range w.bases(inside, saved.base) {
+		if l, ok := w.agreed(base, pc, plain); ok {
+			return l, ""
 		}
 	}
-	return leaf{base: saved, pc: savedPC, slots: plain}
+	if !inside && w.unsavedCall() {
+		return w.spilled(plain)
+	}
+	return saved, ""
 }
 
-// baseRegisters lists where the base may be: rdx in the interpreter's own
-// code, rbp where it calls C code that is known not to need the thread.
-func (w *walker) baseRegisters(inside bool) []int {
-	if inside {
-		return []int{stack.RDX, stack.RBP}
+// bases lists where the base may be: in rdx in the interpreter's own code, in
+// rbp where it calls C code that does not need the thread, or in the thread.
+func (w *walker) bases(inside bool, saved uint64) []uint64 {
+	var found []uint64
+	rbp, ok := w.regs.Get(stack.RBP)
+	if rdx, known := w.regs.Get(stack.RDX); inside && known {
+		found = append(found, rdx)
 	}
-	return []int{stack.RBP}
+	if ok {
+		found = append(found, rbp)
+	}
+	if inside {
+		found = append(found, saved)
+	}
+	return found
 }
 
 // agreed accepts a base and a bytecode address that fit each other.
@@ -93,6 +101,9 @@ func (w *walker) position(p *proto, pc, link uint64) (int, bool) {
 // fetching says that the interpreter is about to load the instruction that
 // the bytecode register points to, and has not yet moved it on.
 func (w *walker) fetching() bool {
+	if _, sampled := w.regs.Get(stack.RDX); !sampled {
+		return false
+	}
 	const fetch = "\x8b\x03\x0f\xb6\xcc\x0f\xb6\xe8\x48\x83\xc3\x04"
 	for _, done := range [...]int{0, 2, 5, 8} {
 		at := w.regs.PC() - uint64(done)

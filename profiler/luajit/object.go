@@ -40,7 +40,6 @@ const (
 	funcFFID  = 0x0a
 	funcNUpv  = 0x0b
 	objEnv    = 0x10
-	strLen    = 0x14
 	strData   = 24
 	uvValue   = 0x20
 	tabArray  = 0x10
@@ -64,7 +63,7 @@ func (r reader) str(addr uint64, limit int) (text string, length int, ok bool) {
 	if !r.is(addr, tagStr) {
 		return "", 0, false
 	}
-	n := int(r.u32(addr + strLen))
+	n := int(r.u32(addr + r.strLen))
 	if n == 0 {
 		return "", 0, true
 	}

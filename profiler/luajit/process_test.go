@@ -167,7 +167,7 @@ func sample(t testing.TB, vm *VM, p *procmem.Process) (procmem.Overlay, *stack.R
 }
 
 func copyWindows(vm *VM, p *procmem.Process, regs *stack.Registers) procmem.Overlay {
-	r, l := reader{p}, vm.Watch()
+	r, l := reader{mem: p}, vm.Watch()
 	over := procmem.Overlay{Under: p}
 	window := func(addr uint64, n int) {
 		if b := r.partial(addr, n); len(b) > 0 {

@@ -8,7 +8,10 @@ import (
 
 // reader reads words of foreign memory. What can't be read is zero, and zero
 // never passes a check: no object lives there, and no frame link is null.
-type reader struct{ mem procmem.Memory }
+type reader struct {
+	mem    procmem.Memory
+	strLen uint64 // offset of a string's length; 0: not derived yet
+}
 
 func (r reader) bytes(addr uint64, n int) []byte {
 	b := make([]byte, n)

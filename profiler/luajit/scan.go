@@ -72,7 +72,7 @@ func scanPages(mem procmem.Memory, at uint64, buf []byte) []candidate {
 // straddles two pieces is found by its glref all the same.
 func scanBytes(mem procmem.Memory, at uint64, b []byte) []candidate {
 	var found []candidate
-	r := reader{mem}
+	r := reader{mem: mem}
 	for off := 0; off+8 <= len(b); off += 8 {
 		word := binary.LittleEndian.Uint64(b[off:])
 		thread := at + uint64(off) - 0x10

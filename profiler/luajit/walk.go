@@ -55,7 +55,7 @@ func stateName(v int32) string {
 // followed to its end is returned as far as it goes, with the reason in
 // Truncated.
 func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
-	r := reader{mem}
+	r := reader{mem: mem, strLen: uint64(vm.strLen)}
 	thread := r.u64(vm.global + uint64(vm.curL))
 	if !vm.isThread(r, thread) {
 		return Walk{}, ErrIdle
@@ -71,9 +71,11 @@ func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
 	if vm.exdata >= 0 {
 		w.out.Request = r.u64(thread + uint64(vm.exdata))
 	}
-	leaf := w.leaf()
-	w.out.Trace = leaf.trace
-	w.threads(leaf)
+	leaf, why := w.leaf()
+	if w.out.Truncated = why; why == "" {
+		w.out.Trace = leaf.trace
+		w.threads(leaf)
+	}
 	return w.out, nil
 }
 

@@ -37,9 +37,10 @@ var liveCases = []liveCase{
 	{script: "meta.lua", lua: []string{"__index", "__add", "total", "main chunk"}, values: `key="length"`},
 	{script: "vararg.lua", lua: []string{"last", "pass", "main chunk"}, values: `first="one"`},
 	{script: "inline.lua", lua: []string{"step", "twice", "turn", "main chunk"}},
-	{script: "branch.lua", lua: []string{"pick", "main chunk"}, values: "peers=table(3) current=10"},
+	{script: "branch.lua", lua: []string{"pick", "main chunk"}, values: "peers=table(3)"},
 	{script: "callback.lua", modes: "off", lua: []string{"compare", "order", "main chunk"}, segments: 2},
 	{script: "ccall.lua", lua: []string{"poll", "main chunk"}, values: "us=2000"},
+	{script: "math.lua", lua: []string{"grow", "outer", "main chunk"}, values: "x=5 p=0.999"},
 	{script: "concat.lua", lua: []string{"build", "main chunk"}},
 	{script: "chunk.lua", lua: []string{"main chunk", "main chunk"}, values: "n="},
 }

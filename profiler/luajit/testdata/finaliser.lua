@@ -9,7 +9,7 @@ getmetatable(proxy).__gc = finalise
 proxy = nil
 local function allocate()
   local keep
-  for i = 1, 1e9 do
+  for i = 1, 1e9 do                   -- CALL
     keep = {i}                        -- CALL
   end
   return keep
