@@ -7,6 +7,7 @@ import (
 
 	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/profiler/symbol"
 )
 
@@ -23,6 +24,7 @@ type Process struct {
 	modules *modules
 	loop    loopFinder
 	vms     vms
+	view    *snapshot // of the sample that is being understood
 }
 
 // Open opens a running process. The cache of images is shared by all. It
@@ -41,9 +43,9 @@ func open(pid int, cache *symbol.Cache, now func() time.Time) (*Process, error) 
 		mem.Close()
 		return nil, err
 	}
-	p := &Process{mem: mem, cache: cache, modules: m, loop: loopFinder{seed: maphash.MakeSeed()}}
+	p := &Process{mem: mem, cache: cache, modules: m, view: newSnapshot(mem), loop: loopFinder{seed: maphash.MakeSeed()}}
 	p.loop.ranges = findLoop(pid, cache, m.maps)
-	p.vms = vms{mem: mem, cache: cache, modules: m}
+	p.vms = vms{mem: mem, images: images{pid, cache}, modules: m}
 	p.vms.look()
 	return p, nil
 }
@@ -101,4 +103,17 @@ func (p *Process) LuaWatch() bpf.LuaWatch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.vms.watch()
+}
+
+// Table reads the entries of a Lua table of the process as it is now, at most
+// limit. addr is a stack.Value's Addr; what is no table gives nothing.
+func (p *Process) Table(addr uint64, limit int) []stack.Value {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, vm := range p.vms.list {
+		if entries := vm.Table(p.mem, addr, limit); entries != nil {
+			return entries
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/watchdog/config"
@@ -48,10 +49,15 @@ func scalar(values []stack.Value, name string) (string, bool) {
 		}
 		switch v.Type {
 		case "string":
-			text, err := strconv.Unquote(v.Text)
+			quoted, err := strconv.QuotedPrefix(v.Text) // a remark may follow
+			if err != nil {
+				return "", false
+			}
+			text, err := strconv.Unquote(quoted)
 			return text, err == nil && text != ""
 		case "number":
-			return v.Text, true
+			text, _, _ := strings.Cut(v.Text, " ")
+			return text, text != ""
 		}
 	}
 	return "", false

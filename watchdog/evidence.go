@@ -34,6 +34,12 @@ func (a *Agent) describe(e *episode, w *worker) {
 		}
 		ev.Peer = w.request.Upstream.Peer
 	}
+	if peer, weight := badPeer(w.result.Stack, w.process); peer != "" {
+		ev.Peer = peer
+		if ev.Phase == "" || weight != "" {
+			e.note(a.clock.wall(), "note", fmt.Sprintf("peer %s has the weight %s", peer, weight))
+		}
+	}
 	e.inc.Numbers = numbers(w)
 	if w.decision.Verdict == judge.Blocked {
 		e.inc.Blocked = &incident.Blocked{Syscall: w.wait.Text, Target: cmp.Or(w.wait.Peer, w.wait.Path, w.wait.Command), State: string(rune(w.look.State))}

@@ -52,8 +52,9 @@ func (w *walker) slotValue(s spot, slot int, name string) (stack.Value, bool) {
 	if !ok {
 		return stack.Value{}, false
 	}
-	kind, text := w.vm.describe(w.r, v)
-	return stack.Value{Name: name, Type: kind, Text: text + note, Argument: slot < s.proto.params}, true
+	value := w.vm.value(w.r, name, v, slot < s.proto.params)
+	value.Text += note
+	return value, true
 }
 
 // unnamed stands for the parameters of code without debug information.

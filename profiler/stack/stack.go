@@ -46,6 +46,7 @@ type Value struct {
 	Type     string `json:"type"`     // number, string, boolean, nil, table, function, ...
 	Text     string `json:"text"`     // printable: nan, "abc", true, table(3), ...
 	Argument bool   `json:"argument"` // a parameter of the function, not a local
+	Addr     uint64 `json:"-"`        // of a table, in the process; else 0
 }
 
 // Mapping is the memory mapping that a native address lies in.
