@@ -65,6 +65,14 @@ func openBrowser(t *testing.T) context.Context {
 // asked for anything else, threw, or opened a dialog.
 func open(t *testing.T, browser context.Context, file string, steps ...step) *tab {
 	t.Helper()
+	b := newTab(t, browser, "file://"+file)
+	b.do(append(steps, chromedp.Navigate("file://"+file))...)
+	return b
+}
+
+// newTab opens an empty tab that may ask for addresses that begin so.
+func newTab(t *testing.T, browser context.Context, allowed string) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
@@ -80,11 +88,10 @@ func open(t *testing.T, browser context.Context, file string, steps ...step) *ta
 		stop()
 		cancel()
 	})
-	url := "file://" + file
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *network.EventRequestWillBeSent:
-			if e.Request.URL != url && !strings.HasPrefix(e.Request.URL, "data:") {
+			if !strings.HasPrefix(e.Request.URL, allowed) && !strings.HasPrefix(e.Request.URL, "data:") {
 				b.note("request for " + e.Request.URL)
 			}
 		case *cdpruntime.EventExceptionThrown:
@@ -98,7 +105,6 @@ func open(t *testing.T, browser context.Context, file string, steps ...step) *ta
 	}
 	b.do(send(network.Enable, network.EnableParams{}), send(cdpruntime.Enable, cdp.Empty{}),
 		send(network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: true, DownloadThroughput: -1, UploadThroughput: -1}))
-	b.do(append(steps, chromedp.Navigate(url))...)
 	return b
 }
 

@@ -91,12 +91,8 @@ func (pg *page) narrowNote(t *tree, least float64, view string) {
 	if t.leftOut == 0 {
 		return
 	}
-	sum := int64(0)
-	for i := range t.nodes {
-		sum += t.nodes[i].small
-	}
-	pg.notes = append(pg.notes, fmt.Sprintf("Graph of %s: %s below %.2g %% of the whole are drawn as “(narrow frames)”, in all %s.",
-		view, plural(int64(t.leftOut), "frame"), 100*least, percent(share(sum, pg.Total))))
+	pg.notes = append(pg.notes, fmt.Sprintf("Graph of %s: %s below %.2g %% of the whole are drawn as “(narrow frames)”, at the ends of stacks that make up %s.",
+		view, plural(int64(t.leftOut), "frame"), 100*least, percent(share(t.smallTotal(), pg.Total))))
 }
 
 func (pg *page) vanishedNotes(t *tree) {

@@ -14,8 +14,8 @@ func (s *svgWriter) footer() []string {
 		lines = append(lines, "The profile holds no samples.")
 	}
 	if n := s.t.leftOut; n > 0 {
-		lines = append(lines, fmt.Sprintf("%s narrower than %.3g px left out, in all %s of the whole.",
-			plural(int64(n), "frame"), s.least*float64(s.o.Width-2*padding), percent(share(s.smallTotal(), s.p.total))))
+		lines = append(lines, fmt.Sprintf("Not drawn: %s narrower than %.3g px, at the ends of stacks that make up %s of the whole.",
+			plural(int64(n), "frame"), s.least*float64(s.o.Width-2*padding), percent(share(s.t.smallTotal(), s.p.total))))
 	}
 	if notes := s.p.Account.notes(); notes != "" {
 		lines = append(lines, wrap(notes, s.o.Width/6, 4)...)
@@ -24,15 +24,6 @@ func (s *svgWriter) footer() []string {
 		lines = append(lines, s.vanished()...)
 	}
 	return lines
-}
-
-// smallTotal is the value of all boxes left out whose parent is drawn.
-func (s *svgWriter) smallTotal() int64 {
-	sum := int64(0)
-	for i := range s.t.nodes {
-		sum += s.t.nodes[i].small
-	}
-	return sum
 }
 
 func (a Account) notes() string {

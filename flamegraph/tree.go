@@ -106,6 +106,15 @@ func (t *tree) height() int {
 	return int(deepest) + 1
 }
 
+// smallTotal is the value of the stacks that end in a box left out.
+func (t *tree) smallTotal() int64 {
+	sum := int64(0)
+	for i := range t.nodes {
+		sum += t.nodes[i].small
+	}
+	return sum
+}
+
 func commonPrefix(a, b []uint32) int {
 	n := min(len(a), len(b))
 	for i := range n {

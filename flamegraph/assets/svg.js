@@ -113,7 +113,7 @@
         covered = f.end;
       }
     });
-    match.textContent = hit ? "matched " + sum.toFixed(2) + " % in " + count + (count === 1 ? " frame" : " frames") : "";
+    match.textContent = hit ? "matched " + sum.toFixed(2) + " % in " + count.toLocaleString("en-US") + (count === 1 ? " frame" : " frames") : "";
   }
 
   function show(f) {

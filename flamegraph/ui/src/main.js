@@ -49,7 +49,7 @@ function search() {
     return;
   }
   const { sum, count } = matched(tree, hit);
-  byId("match").textContent = `matched ${percent(share(sum, tree.value))} in ${count} ${count === 1 ? "frame" : "frames"}`;
+  byId("match").textContent = `matched ${percent(share(sum, tree.value))} in ${count.toLocaleString("en-US")} ${count === 1 ? "frame" : "frames"}`;
 }
 
 function toggle(name, id) {

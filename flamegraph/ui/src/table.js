@@ -5,7 +5,7 @@ import { kindColor } from "./color.js";
 import { kinds } from "./data.js";
 import { percent, points, share, value } from "./text.js";
 
-const ROWS = 100;
+const ROWS = 50;
 
 export class Table {
   constructor(page, pick) {
