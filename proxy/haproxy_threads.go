@@ -26,12 +26,12 @@ const (
 // started in the order of their numbers, the first being the process itself.
 func (h *haproxyProcess) mapThreads(tids []int) []haproxyThread {
 	addr, activity := h.array("activity")
-	base, info := h.array("ha_thread_info")
+	_, info := h.array("ha_thread_info")
 	if activity == nil || len(tids) == 0 || len(tids) > maxHAThreads {
 		return nil
 	}
 	groups, _ := h.addr("ha_tgroup_info")
-	n, stride := threadSlots(info, groups, groups+h.exe.symbols["ha_tgroup_info"].size, base)
+	n, stride := threadSlots(info, groups, groups+h.exe.symbols["ha_tgroup_info"].size)
 	slot := len(activity)
 	switch {
 	case stride > 0 && n > 0 && len(info)/stride > 0:
@@ -69,10 +69,9 @@ func (h *haproxyProcess) array(name string) (addr uint64, data []byte) {
 }
 
 // threadSlots finds how many threads are set up and how far apart their
-// entries in ha_thread_info lie: each begins with a pointer to its thread
-// group (2.5 and later), or with its pthread_t, which is no pointer into the
-// array itself and is left to slotByExtent.
-func threadSlots(info []byte, low, high, _ uint64) (n, stride int) {
+// entries in ha_thread_info lie: each holds a pointer to its thread group. Before
+// 2.5 there were no groups; then the number is 0.
+func threadSlots(info []byte, low, high uint64) (n, stride int) {
 	var at []int
 	for i := 0; i+8 <= len(info); i += 8 {
 		if p := binary.LittleEndian.Uint64(info[i:]); low != 0 && p >= low && p < high {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -213,24 +214,26 @@ func innerPID(pid int) int {
 	return v
 }
 
-// describeFutex explains a lock. nginx puts the word that holds its owner's
-// pid 16 bytes before the semaphore on which the others wait.
+// describeFutex explains a lock. An ngx_shmtx_t is a pointer to the lock word,
+// one to the number of waiters behind it, a 1, and the semaphore on which the
+// others sleep. The lock word holds the owner's pid.
 func describeFutex(d *describer) {
 	d.wait.Futex = d.args[0]
 	d.say("futex %#x", d.args[0])
-	if d.args[0] < 16 {
+	var b [24]byte
+	if d.args[0] < 24 || d.mem.ReadMemory(d.args[0]-24, b[:]) != nil {
 		return
 	}
-	owner, err := procmem.Uint64(d.mem, d.args[0]-16)
-	waiters, err2 := procmem.Uint64(d.mem, d.args[0]-8)
-	if err != nil || err2 != nil || owner == 0 || owner > 1<<22 || waiters == 0 || waiters > 1<<16 {
+	lock, waiters := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	if !userAddress(lock) || waiters != lock+8 || binary.LittleEndian.Uint64(b[16:]) != 1 {
 		return
 	}
-	if !siblingOrSelf(d.pid, int(owner)) {
+	owner, err := procmem.Uint64(d.mem, lock)
+	if err != nil || owner == 0 || owner > 1<<22 || !siblingOrSelf(d.pid, int(owner)) {
 		return
 	}
 	d.wait.LockOwner = int(owner)
-	d.say("lock at %#x, held by pid %d", d.args[0]-16, owner)
+	d.say("lock at %#x, held by pid %d", lock, owner)
 }
 
 // siblingOrSelf says whether a pid, as counted by the worker, is the worker or
