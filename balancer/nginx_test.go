@@ -39,6 +39,7 @@ type proxyOptions struct {
 	dict     string // size
 	jitOff   bool
 	location string // more of the front location
+	backend  string // more of each backend
 }
 
 const proxyConf = `
@@ -136,7 +137,7 @@ func (p *proxy) config(o proxyOptions) string {
 	lua := filepath.Join(filepath.Dir(file), "lua")
 	backends := ""
 	for _, port := range p.ports {
-		backends += fmt.Sprintf("server { listen 127.0.0.1:%d; location / { return 200 \"%d\"; } }\n", port, port)
+		backends += fmt.Sprintf("server { listen 127.0.0.1:%d; location / { return 200 \"%d\"; } %s }\n", port, port, o.backend)
 	}
 	jit := ""
 	if o.jitOff {

@@ -5,8 +5,13 @@ local admin = require "resty.spinguard.admin"
 local balancer = require "ngx.balancer"
 local check = require "resty.spinguard.check"
 local crumb = require "resty.spinguard.crumb"
+local guard = require "resty.spinguard.guard"
+local health = require "resty.spinguard.health"
 local layout = require "resty.spinguard.layout"
 local ledger = require "resty.spinguard.ledger"
+local metrics = require "resty.spinguard.metrics"
+local options = require "resty.spinguard.options"
+local request = require "resty.spinguard.request"
 local store = require "resty.spinguard.store"
 local upstream = require "resty.spinguard.upstream"
 
@@ -65,6 +70,13 @@ function _M.init(opts)
     local ok, err = store.init(ngx.shared[opts.dict])
     if not ok then
         error("spinguard.init: " .. err, 2)
+    end
+
+    health.init(ngx.shared[opts.dict])
+
+    ok, err = metrics.init()
+    if not ok then
+        log(WARN, "spinguard: no metrics: ", err)
     end
 
     ok, err = crumb.init()
@@ -160,9 +172,56 @@ function _M.pick(name)
 end
 
 
+-- upstream sets the options of an upstream: its picker and how failures are
+-- handled. Called in init_by_lua; wants guard() and log() in the location.
+function _M.upstream(name, opts)
+    local ok, err = check.name(name)
+    local full
+
+    if ok then
+        full, err = options.fill(opts)
+    end
+
+    if not full then
+        error("spinguard.upstream: " .. err, 2)
+    end
+
+    upstream.configure(name, full)
+end
+
+
+-- guard is called in access_by_lua: it refuses what should not reach a peer,
+-- with a status and Retry-After.
+function _M.guard(name)
+    return guard.check(upstream.current(name), ngx.now())
+end
+
+
+local function next_peer(name)
+    local state = upstream.current(name)
+    if not state.opts then
+        return upstream.pick(name)
+    end
+
+    local ctx = ngx.ctx
+    local current = ctx.spinguard
+    if not current or current.state ~= state then
+        current = request.new(state)
+        ctx.spinguard = current
+    end
+
+    local peer, err = upstream.pick(name, current)
+    if peer then
+        request.try(current, peer)
+    end
+
+    return peer, err
+end
+
+
 -- balance is called in balancer_by_lua.
 function _M.balance(name)
-    local peer, err = upstream.pick(name)
+    local peer, err = next_peer(name)
     if not peer then
         log(ERR, "spinguard: ", err)
         return ngx_exit(503)
@@ -173,6 +232,15 @@ function _M.balance(name)
     if not ok then
         log(ERR, "spinguard: could not use peer ", peer.address, ": ", err)
         return ngx_exit(500)
+    end
+end
+
+
+-- log is called in log_by_lua, for upstreams with options.
+function _M.log()
+    local current = ngx.ctx.spinguard
+    if current then
+        request.finish(current)
     end
 end
 

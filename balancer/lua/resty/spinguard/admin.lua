@@ -4,6 +4,7 @@
 local cjson = require("cjson.safe").new()
 local lax = require("cjson.safe").new()
 local ledger = require "resty.spinguard.ledger"
+local metrics = require "resty.spinguard.metrics"
 local store = require "resty.spinguard.store"
 local upstream = require "resty.spinguard.upstream"
 
@@ -180,6 +181,7 @@ end
 
 local function list()
     local names = store.names()
+    table.sort(names)
 
     return answer(200, { upstreams = #names > 0 and names
                                      or cjson.empty_array })
@@ -199,6 +201,46 @@ local function quarantines()
 
     return answer(200, { quarantines = #found > 0 and found
                                        or cjson.empty_array })
+end
+
+
+-- numbers is the scrape endpoint for Prometheus.
+local function numbers()
+    local names, now = store.names(), ngx.now()
+    local lines = metrics.render(names)
+    local force = 0
+
+    upstream.look(now)
+    for _, e in ipairs(ledger.entries) do
+        force = force + (e.until_ms / 1000 > now and 1 or 0)
+    end
+
+    local function add(name, kind, help)
+        lines[#lines + 1] = "# HELP spinguard_balancer_" .. name .. " "
+                            .. help
+        lines[#lines + 1] = "# TYPE spinguard_balancer_" .. name .. " "
+                            .. kind
+    end
+
+    add("refused_updates_total", "counter", "Refused updates by reason.")
+    for _, refused in ipairs(store.refusals()) do
+        lines[#lines + 1] = 'spinguard_balancer_refused_updates_total{reason="'
+                            .. refused[1] .. '"} ' .. refused[2]
+    end
+
+    add("quarantines", "gauge", "Quarantines in force.")
+    lines[#lines + 1] = "spinguard_balancer_quarantines " .. force
+
+    add("published_version", "gauge", "Newest version of an upstream.")
+    for i, name in ipairs(names) do
+        if i < metrics.UPSTREAMS then
+            lines[#lines + 1] = 'spinguard_balancer_published_version'
+                .. '{upstream="' .. name .. '"} ' .. store.head(name)
+        end
+    end
+
+    ngx.header["Content-Type"] = "text/plain; version=0.0.4"
+    ngx.say(table.concat(lines, "\n"))
 end
 
 
@@ -242,8 +284,12 @@ function _M.handle(update, opts)
         return quarantines()
     end
 
-    return refuse(404, "path: want /upstreams, /upstreams/NAME or "
-                       .. "/quarantines", "path")
+    if uri:find("/metrics/?$") then
+        return numbers()
+    end
+
+    return refuse(404, "path: want /upstreams, /upstreams/NAME, "
+                       .. "/quarantines or /metrics", "path")
 end
 
 

@@ -18,7 +18,18 @@ local NAME_MAX = require("resty.spinguard.layout").NAME_MAX
 local FIELDS = { address = true, host = true, port = true, weight = true }
 
 
-local _M = { MAX_PEERS = MAX_PEERS }
+local _M = {
+    MAX_PEERS = MAX_PEERS,
+
+    -- Every word that a refusal is counted by.
+    REASONS = {
+        "address", "all_zero", "body", "busy", "dict_full", "duplicate",
+        "empty", "json", "min_ratio", "name", "peer_type", "peers_type",
+        "too_big", "too_many", "unknown_field", "weight_fraction",
+        "weight_infinite", "weight_nan", "weight_negative", "weight_range",
+        "weight_type",
+    },
+}
 
 
 local function show(value)

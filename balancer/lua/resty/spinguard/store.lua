@@ -8,6 +8,7 @@
 -- may be behind. So that the search never meets a gap, the last dropped
 -- versions stay as empty keys for a while.
 
+local check = require "resty.spinguard.check"
 local ledger = require "resty.spinguard.ledger"
 local record = require "resty.spinguard.record"
 
@@ -194,7 +195,7 @@ local function list(name)
 end
 
 
--- names returns the names of all upstreams, sorted.
+-- names returns the names of all upstreams, by their numbers.
 function _M.names()
     local names = {}
 
@@ -207,9 +208,39 @@ function _M.names()
         names[i] = name
     end
 
-    table.sort(names)
-
     return names
+end
+
+
+-- number returns the number of an upstream, 0 if it has none.
+function _M.number(name)
+    for i = 1, MAX_UPSTREAMS do
+        local found = dict:get("x:" .. i)
+        if found == name then
+            return i
+        end
+
+        if not found then
+            return 0
+        end
+    end
+
+    return 0
+end
+
+
+-- refusals returns how many updates were refused, by reason.
+function _M.refusals()
+    local counts = {}
+
+    for _, reason in ipairs(check.REASONS) do
+        local n = dict:get("c:refused:" .. reason)
+        if n then
+            counts[#counts + 1] = { reason, n }
+        end
+    end
+
+    return counts
 end
 
 

@@ -2,9 +2,17 @@
 -- that was built from it. Rebuilt only when a version or the ledger changed,
 -- or a quarantine ended.
 
+local bucket = require "resty.spinguard.bucket"
 local check = require "resty.spinguard.check"
+local choose = require "resty.spinguard.choose"
 local crumb = require "resty.spinguard.crumb"
+local hash = require "resty.spinguard.hash"
+local health = require "resty.spinguard.health"
+local least = require "resty.spinguard.least"
 local ledger = require "resty.spinguard.ledger"
+local load = require "resty.spinguard.load"
+local metrics = require "resty.spinguard.metrics"
+local mix = require "resty.spinguard.mix"
 local record = require "resty.spinguard.record"
 local rotation = require "resty.spinguard.rotation"
 local store = require "resty.spinguard.store"
@@ -24,24 +32,23 @@ local LOOKS = 64    -- look for changes at least once in so many picks
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 
 
-local _M = { counters = {} }
+local KINDS = { rotation = rotation, hash = hash, least = least }
+
+
+local _M = {}
 
 
 local upstreams = {}
 local pickers = {}
+local options = {}
 local epoch = 0
 local sequence = -1
 local last_ledger = 0
+local last_alerts = 0
 local last_look = -1
 local looks = 0
 local reopen_at = 0
 local claimed = false
-
-
--- count adds one to a counter of this worker.
-local function count(name)
-    _M.counters[name] = (_M.counters[name] or 0) + 1
-end
 
 
 -- wrap registers the picker of a user for one upstream.
@@ -56,21 +63,35 @@ function _M.raw(name)
 end
 
 
+-- configure sets the options of an upstream, checked and filled.
+function _M.configure(name, opts)
+    options[name] = opts
+end
+
+
 -- changed makes the next pick look for new versions.
 function _M.changed()
     looks = LOOKS
 end
 
 
+local function claim()
+    claimed = true
+    reopen_at = 0
+    choose.random = mix.generator(ngx.worker.pid() * 7919 + ngx_now() * 1000)
+    metrics.claim()
+
+    local ok, err = crumb.claim()
+    if not ok then
+        log(WARN, "spinguard: no crumbs in this worker: ", err)
+    end
+end
+
+
+-- look finds out whether anything has changed since.
 local function look(now)
     if not claimed then
-        claimed = true
-        reopen_at = 0
-
-        local ok, err = crumb.claim()
-        if not ok then
-            log(WARN, "spinguard: no crumbs in this worker: ", err)
-        end
+        claim()
     end
 
     if now >= reopen_at or now < last_look then
@@ -81,9 +102,11 @@ local function look(now)
     ledger.poll()
     last_look, looks = now, 0
 
-    local current = store.sequence()
-    if current ~= sequence or ledger.epoch ~= last_ledger then
-        sequence, last_ledger = current, ledger.epoch
+    local current, alerts = store.sequence(), health.alerts()
+    if current ~= sequence or alerts ~= last_alerts
+        or ledger.epoch ~= last_ledger
+    then
+        sequence, last_alerts, last_ledger = current, alerts, ledger.epoch
         epoch = epoch + 1
     end
 end
@@ -156,30 +179,47 @@ local function plan_of(name, version)
 end
 
 
--- build makes the picker of a version. The crumb says so meanwhile, since a
--- picker of the user may already hang here.
-local function build(name, version)
-    local plan = plan_of(name, version)
-    local user = pickers[name]
+-- own builds one of the library's pickers.
+local function own(state, plan)
+    local opts = state.opts
+    local kind = opts and opts.picker or "rotation"
+    local loads, estimate = state.loads, nil
 
-    plan.fallback = plain(plan.peers, plan.version)
-    if not user then
-        plan.picker = plan.fallback
-        return plan
+    if kind == "least" then
+        estimate = function(peer)
+            return load.cost(load.of(loads, peer.address))
+        end
+
+    elseif kind == "hash" then
+        plan.key = opts.key
+        estimate = function(peer)
+            return load.of(loads, peer.address).inflight
+        end
     end
 
+    plan.kind = kind
+    plan.picker = KINDS[kind].new(plan.peers, start(plan.version), estimate)
+    plan.fallback = plan.picker
+
+    return plan
+end
+
+
+-- guarded builds the picker of a user. The crumb says so meanwhile, since it
+-- may already hang here.
+local function guarded(plan, user)
+    plan.fallback = plain(plan.peers, plan.version)
     plan.kind = user.opts.kind or "wrapped"
     plan.key = user.opts.key
 
     crumb.build(plan)
     local ok, picker = pcall(construct, user.factory, plan.peers, {
-        upstream = name, version = plan.version, digest = plan.digest,
-        nodes = nodes(plan.peers),
+        upstream = plan.upstream, version = plan.version,
+        digest = plan.digest, nodes = nodes(plan.peers),
     })
     crumb.leave()
 
     if not ok or type(picker) ~= "table" then
-        count("build_failed")
         return nil, ok and "the factory returned no picker"
                     or tostring(picker)
     end
@@ -191,8 +231,40 @@ local function build(name, version)
 end
 
 
+-- build makes the picker of a version.
+local function build(state, version)
+    local plan = plan_of(state.name, version)
+    local user = pickers[state.name]
+    local row, index = state.row, metrics.index
+    local err
+
+    if user then
+        plan, err = guarded(plan, user)
+    else
+        plan = own(state, plan)
+    end
+
+    local counter = plan and index.builds or index.build_failures
+    row[counter] = row[counter] + 1
+
+    return plan, err
+end
+
+
+-- newest returns the newest version; it is read again only if it changed.
+local function newest_of(state)
+    local head = store.head(state.name)
+
+    if not state.newest or state.newest.version ~= head then
+        state.newest = store.newest(state.name)
+    end
+
+    return state.newest
+end
+
+
 local function candidates(state)
-    local newest = store.newest(state.name)
+    local newest = newest_of(state)
     local list = { newest }
 
     for _, version in ipairs(newest and newest.history or {}) do
@@ -224,7 +296,7 @@ local function usable(state, version, now)
         return nil, "its picker could not be built"
     end
 
-    local plan, err = build(state.name, version)
+    local plan, err = build(state, version)
     if not plan then
         state.broken[version.digest] = true
         log(ERR, "spinguard: upstream ", state.name, " version ",
@@ -245,6 +317,35 @@ local function announce(state, plan)
         log(ERR, "spinguard: upstream ", state.name,
             ": no version can be served: ", state.why)
     end
+end
+
+
+-- take_out reads which peers are out: for their failures, or by the ledger.
+local function take_out(state, now)
+    local out, count, opts = {}, 0, state.opts
+
+    if opts then
+        out = health.out(state.name)
+        state.poison = health.any_refused(state.name)
+    end
+
+    for _, e in ipairs(ledger.entries) do
+        if e.kind == "peer" and e.upstream == state.name then
+            out[e.subject] = { stop = e.until_ms / 1000 }
+        end
+    end
+
+    for address, e in pairs(out) do
+        if state.plan and state.plan.by_address[address] and e.stop > now
+        then
+            count = count + 1
+        end
+    end
+
+    state.size = state.plan and #state.plan.peers or 0
+    state.out, state.out_count = out, count
+    state.panic = count > state.size * (opts and opts.panic or 0.5)
+    state.plain = not opts and next(out) == nil
 end
 
 
@@ -279,13 +380,30 @@ local function refresh(state, now)
 
     announce(state, chosen)
     state.plan = chosen
+    take_out(state, now)
 end
 
 
 local function new_state(name)
-    local state = { name = name, epoch = -1, recheck = FOREVER,
-                    broken = {} }
-    upstreams[name] = state
+    local opts = options[name]
+    local state = {
+        name = name, opts = opts, epoch = -1, recheck = FOREVER,
+        broken = {}, loads = {}, out = {}, carried = 0,
+        row = metrics.row(store.number(name)),
+    }
+
+    if opts then
+        local workers = ngx.worker.count()
+        state.budget = bucket.new(opts.retry_min / workers, 10, ngx_now())
+        state.bound = opts.max_inflight > 0
+                      and math.ceil(opts.max_inflight / workers) or nil
+    end
+
+    -- A name that nothing was published for is not remembered: its number
+    -- in the list of upstreams may still come.
+    if store.head(name) > 0 then
+        upstreams[name] = state
+    end
 
     return state
 end
@@ -312,58 +430,16 @@ end
 _M.current = current
 
 
--- resolve turns what a picker of the user returned into a peer.
-local function resolve(plan, host, port)
-    if type(host) == "table" then
-        host = host.address
-    end
-
-    if type(host) ~= "string" then
-        return nil
-    end
-
-    return plan.by_address[host]
-           or (port and plan.by_address[host .. ":" .. tostring(port)])
-end
-
-
-local function run_user(plan)
-    local picker = plan.picker
-    local ok, host, port = pcall(picker.find, picker,
-                                 plan.key and plan.key())
-    if not ok then
-        count("pick_failed")
-        log(ERR, "spinguard: upstream ", plan.upstream, " version ",
-            plan.version, ": picker: ", host)
-        return nil
-    end
-
-    local peer = resolve(plan, host, port)
-    if not peer then
-        count("pick_nothing")
-    end
-
-    return peer
-end
-
-
--- pick returns a peer of the version that is served, or nil and the reason.
-function _M.pick(name)
-    local state = current(name)
+-- pick returns a peer of the version that is served, or nil and the reason,
+-- and the state. request is the request that the peer is for, if it is known.
+function _M.pick(name, request)
+    local state = request and request.state or current(name)
     local plan = state.plan
     if not plan then
         return nil, "upstream " .. name .. ": " .. state.why
     end
 
-    local peer
-
-    crumb.pick(plan)
-    if plan.user then
-        peer = run_user(plan) or plan.fallback:find()
-    else
-        peer = plan.picker:find()
-    end
-    crumb.leave()
+    local peer = choose.peer(state, plan, request)
 
     if not plan.proven then
         plan.proven = true
@@ -372,7 +448,7 @@ function _M.pick(name)
 
     if not peer then
         return nil, "upstream " .. name .. ": no peer of version "
-                    .. plan.version .. " has a weight"
+                    .. plan.version .. " can be used"
     end
 
     return peer

@@ -1,0 +1,178 @@
+-- Picks a peer that can be used: not out, not tried by this request, not at
+-- its bound. At most ASKS questions to the picker, then one look over all
+-- peers, then whoever the picker names.
+
+local crumb = require "resty.spinguard.crumb"
+local index = require("resty.spinguard.metrics").index
+local load = require "resty.spinguard.load"
+
+local log = ngx.log
+local ngx_now = ngx.now
+local pcall = pcall
+local tostring = tostring
+local type = type
+
+
+local ERR = ngx.ERR
+local ASKS = 8
+local SLOW_FLOOR = 0.1
+local PICKS, FALLBACKS = index.picks, index.fallback_picks
+local BOUND_HITS, PANICS = index.bound_hits, index.panics
+
+
+local _M = {}
+
+
+-- resolve turns what a picker of the user returned into a peer.
+local function resolve(plan, host, port)
+    if type(host) == "table" then
+        host = host.address
+    end
+
+    if type(host) ~= "string" then
+        return nil
+    end
+
+    return plan.by_address[host]
+           or (port and plan.by_address[host .. ":" .. tostring(port)])
+end
+
+
+local function run_user(state, plan)
+    local picker = plan.picker
+    local ok, host, port = pcall(picker.find, picker,
+                                 plan.key and plan.key())
+    local peer = ok and resolve(plan, host, port)
+    if peer then
+        return peer
+    end
+
+    state.row[FALLBACKS] = state.row[FALLBACKS] + 1
+    log(ERR, "spinguard: upstream ", plan.upstream, " version ",
+        plan.version, ": picker: ",
+        ok and "returned no known peer" or host)
+
+    return plan.fallback:find()
+end
+
+
+-- ask runs the picker once, between crumbs.
+local function ask(state, plan)
+    local peer
+
+    crumb.pick(plan)
+    if plan.user then
+        peer = run_user(state, plan)
+    elseif plan.key then
+        peer = plan.picker:find(plan.key(), state.carried)
+    else
+        peer = plan.picker:find()
+    end
+    crumb.leave()
+
+    return peer
+end
+
+
+_M.ask = ask
+
+
+local function in_slow_start(out, opts, now)
+    local since = now - out.stop
+    if since >= opts.slow_start then
+        return false
+    end
+
+    local share = SLOW_FLOOR + (1 - SLOW_FLOOR) * since / opts.slow_start
+
+    return _M.random() > share
+end
+
+
+local function tried(request, peer)
+    for _, try in ipairs(request and request.tries or {}) do
+        if try.address == peer.address then
+            return true
+        end
+    end
+
+    return false
+end
+
+
+local function at_bound(state, peer)
+    local bound = state.bound
+    if not bound or not state.logged then
+        return false
+    end
+
+    return load.of(state.loads, peer.address).inflight >= bound
+end
+
+
+-- usable says whether a peer can be used now.
+local function usable(state, request, peer, now)
+    local out = state.out[peer.address]
+
+    if out and (out.stop > now or in_slow_start(out, state.opts, now)) then
+        return false
+    end
+
+    return not tried(request, peer) and not at_bound(state, peer)
+end
+
+
+local function scan(state, plan, request, now)
+    local peers = plan.peers
+    local n = #peers
+    local from = math.floor(_M.random() * n)
+
+    for i = 1, n do
+        local peer = peers[(from + i) % n + 1]
+        if peer.weight ~= 0 and peer.weight ~= "0"
+            and usable(state, request, peer, now)
+        then
+            return peer
+        end
+    end
+end
+
+
+-- peer returns a peer of the plan for a request, or nil.
+function _M.peer(state, plan, request)
+    local row = state.row
+    row[PICKS] = row[PICKS] + 1
+
+    local first = ask(state, plan)
+    if not first or state.plain then
+        return first
+    end
+
+    local now = ngx_now()
+    if state.panic then
+        row[PANICS] = row[PANICS] + 1
+        return first
+    end
+
+    local peer = first
+
+    for _ = 1, ASKS do
+        if usable(state, request, peer, now) then
+            return peer
+        end
+
+        peer = ask(state, plan) or first
+    end
+
+    peer = scan(state, plan, request, now)
+    if peer then
+        return peer
+    end
+
+    row[BOUND_HITS] = row[BOUND_HITS] + 1
+
+    return not at_bound(state, first) and first or nil
+end
+
+
+return _M

@@ -1,0 +1,108 @@
+-- What can be refused before a peer is asked: in the access phase, where nginx
+-- knows a status and a header.
+
+local bucket = require "resty.spinguard.bucket"
+local health = require "resty.spinguard.health"
+local ledger = require "resty.spinguard.ledger"
+local request = require "resty.spinguard.request"
+
+local ceil = math.ceil
+local ngx = ngx
+
+
+local LOCAL = { ["127.0.0.1"] = true, ["::1"] = true, ["unix:"] = true }
+local MAX_RETRY_AFTER = 300
+
+
+local _M = {}
+
+
+local function refuse(state, status, counter, seconds)
+    request.count(state, counter)
+
+    if seconds and seconds > 0 then
+        ngx.header["Retry-After"] = ceil(seconds < MAX_RETRY_AFTER and seconds
+                                         or MAX_RETRY_AFTER)
+    end
+
+    return ngx.exit(status)
+end
+
+
+-- route returns the seconds for which the ledger refuses this request.
+local function route(name, now)
+    local shape, uri
+
+    for _, e in ipairs(ledger.entries) do
+        if e.kind == "route" and (e.upstream == name or e.upstream == "")
+            and e.until_ms / 1000 > now
+        then
+            shape, uri = shape or request.shape(), uri or ngx.var.uri
+
+            if e.subject == shape or e.subject == uri then
+                return e.until_ms / 1000 - now
+            end
+        end
+    end
+end
+
+
+local function admit(state, now)
+    local rate = state.opts and state.opts.rate or 0
+    if rate == 0 then
+        return true
+    end
+
+    if not state.bucket then
+        local workers = ngx.worker.count()
+        local burst = state.opts.burst > 0 and state.opts.burst or rate
+        burst = burst / workers
+        state.bucket = bucket.new(rate / workers, burst > 1 and burst or 1,
+                                  now)
+    end
+
+    return state.bucket:take(now)
+end
+
+
+-- show tells the machine itself on request what serves here.
+local function show(state)
+    if not ngx.var.http_x_spinguard or not LOCAL[ngx.var.remote_addr] then
+        return
+    end
+
+    local plan = state.plan
+
+    ngx.header["X-Spinguard"] = "upstream=" .. state.name .. " serving="
+        .. (plan and plan.version or "none") .. " published=" .. state.head
+        .. " out=" .. state.out_count
+end
+
+
+-- check lets a request through or ends it.
+function _M.check(state, now)
+    show(state)
+
+    if not state.plan then
+        return refuse(state, 503, "rejected_version", state.recheck - now)
+    end
+
+    local seconds = route(state.name, now)
+    if seconds then
+        return refuse(state, 503, "rejected_route", seconds)
+    end
+
+    if state.poison and health.refused(state.name, request.client(state),
+                                       request.shape())
+    then
+        return refuse(state, 503, "rejected_poison", state.opts.poison_time)
+    end
+
+    local ok, wait = admit(state, now)
+    if not ok then
+        return refuse(state, 429, "rejected_rate", wait)
+    end
+end
+
+
+return _M

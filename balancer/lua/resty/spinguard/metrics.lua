@@ -1,0 +1,134 @@
+-- Numbers for Prometheus from all workers: a table of doubles in memory that
+-- the master maps before it forks. Each worker writes its own rows, any of
+-- them adds them up. A dead worker's rows stay, its successor goes on: so a
+-- call that never came back still shows as started and not finished.
+
+local ffi = require "ffi"
+local sys = require "resty.spinguard.sys"
+
+local ffi_cast = ffi.cast
+local ffi_new = ffi.new
+local format = string.format
+local worker_id = ngx.worker.id
+
+
+local WORKERS = 256
+local UPSTREAMS = 64    -- the first row is for all upstreams beyond
+local ROW = 32          -- doubles
+
+
+-- name, help; the index is the place in a row.
+local COUNTERS = {
+    { "picks", "Picks of a peer." },
+    { "fallback_picks", "Picks that the plain rotation made for a wrapped "
+        .. "picker that raised or found nothing." },
+    { "bound_hits", "Picks that found no usable peer within their bound." },
+    { "requests_started", "Requests that came to the balancer." },
+    { "requests_finished", "Requests that ended; the difference is in "
+        .. "flight, or never came back." },
+    { "tries_success", "Tries that ended with an answer of the peer." },
+    { "tries_failure", "Tries that a peer broke off." },
+    { "tries_timeout", "Tries that timed out after they were connected." },
+    { "tries_unconnected", "Tries that were refused or timed out while "
+        .. "connecting." },
+    { "tries_aborted", "Tries that the client did not wait for." },
+    { "rejected_rate", "Requests refused by admission control." },
+    { "rejected_poison", "Requests refused since the same one failed at "
+        .. "peer after peer." },
+    { "rejected_route", "Requests refused by a quarantine of their route." },
+    { "rejected_version", "Requests refused since no version can serve." },
+    { "retries_granted", "Retries that were allowed." },
+    { "retries_denied", "Retries that the budget did not allow." },
+    { "ejections", "Peers taken out for failures." },
+    { "ejections_capped", "Peers not taken out, since enough are." },
+    { "panics", "Picks that used a peer that was out, since too many are." },
+    { "builds", "Pickers built." },
+    { "build_failures", "Pickers that could not be built." },
+}
+
+
+local _M = { index = {}, UPSTREAMS = UPSTREAMS }
+
+
+for i, counter in ipairs(COUNTERS) do
+    _M.index[counter[1]] = i
+end
+
+
+local memory
+local rows = {}
+local worker = 0
+
+
+-- init maps the table. Called by the master.
+function _M.init()
+    local err
+    memory, err = sys.shared_memory("spinguard-metrics",
+                                    WORKERS * UPSTREAMS * ROW * 8)
+
+    return memory ~= nil, err
+end
+
+
+local function row_at(worker_number, n)
+    return ffi_cast("double *", memory.addr)
+           + (worker_number * UPSTREAMS + n) * ROW
+end
+
+
+-- claim makes the rows of this worker the ones that are written.
+function _M.claim()
+    local id = worker_id()
+    worker = id and id + 1 < WORKERS and id + 1 or 0
+    rows = {}
+end
+
+
+-- row returns the counters of the n-th upstream in this worker.
+function _M.row(n)
+    if n >= UPSTREAMS then
+        n = 0
+    end
+
+    if not rows[n] then
+        rows[n] = memory and row_at(worker, n) or ffi_new("double[?]", ROW)
+    end
+
+    return rows[n]
+end
+
+
+local function sum(n, counter)
+    local total = 0
+
+    for w = 0, WORKERS - 1 do
+        total = total + row_at(w, n)[counter]
+    end
+
+    return total
+end
+
+
+-- render returns the text for Prometheus; names are the upstreams by number.
+function _M.render(names)
+    local lines = {}
+
+    for i, counter in ipairs(COUNTERS) do
+        local name = "spinguard_balancer_" .. counter[1] .. "_total"
+        lines[#lines + 1] = "# HELP " .. name .. " " .. counter[2]
+        lines[#lines + 1] = "# TYPE " .. name .. " counter"
+
+        for n = 0, #names < UPSTREAMS and #names or UPSTREAMS - 1 do
+            if memory and (n > 0 or #names >= UPSTREAMS) then
+                lines[#lines + 1] = format('%s{upstream="%s"} %.17g', name,
+                                           n == 0 and "other" or names[n],
+                                           sum(n, i))
+            end
+        end
+    end
+
+    return lines
+end
+
+
+return _M
