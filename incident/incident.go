@@ -100,7 +100,14 @@ type Evidence struct {
 	Frames   []string      `json:"frames"`             // leaf first: "gcd (wrr.lua:12)"
 	Stack    []Frame       `json:"stack"`              // the same stack in full
 	Hot      int           `json:"hot"`                // index in Stack of the frame to blame
+	Lines    []Line        `json:"lines,omitempty"`    // of the hot frame over all samples, most often first
 	Values   []stack.Value `json:"values"`             // of the hot frame
+}
+
+// Line is one line that the hot function was seen at.
+type Line struct {
+	Place string  `json:"place"` // "wrr.lua:12"
+	Share float64 `json:"share"` // of the samples in that function
 }
 
 // Change is the difference between a version of an upstream and the one before.

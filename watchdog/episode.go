@@ -216,6 +216,13 @@ func (e *episode) note(at time.Time, kind, text string) {
 	e.dirty = true
 }
 
+// noteOnce is note for what may be found again.
+func (e *episode) noteOnce(at time.Time, text string) {
+	if !slices.ContainsFunc(e.inc.Events, func(ev incident.Event) bool { return ev.Text == text }) {
+		e.note(at, "note", text)
+	}
+}
+
 // hotPlace names the place of a stack that two workers stuck on the same
 // culprit share: the innermost Lua function, else the leaf.
 func hotPlace(s stack.Stack) string {

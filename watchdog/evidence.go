@@ -22,7 +22,15 @@ import (
 // describe fills in what is known of the worker that the incident is about.
 func (a *Agent) describe(e *episode, w *worker) {
 	ev := &e.inc.Evidence
-	ev.SetStack(w.result.Stack, hotFrame(w.result.Stack))
+	result := w.result
+	var lines []incident.Line
+	if best, l, ok := representative(w.recent); ok {
+		result, lines = best, l
+	}
+	ev.SetStack(result.Stack, hotFrame(result.Stack))
+	if ev.Lines = lines; len(lines) > 1 {
+		ev.Frames[ev.Hot] = frameWithLines(ev.Stack[ev.Hot].Function, lines)
+	}
 	ev.Upstream, ev.Version, ev.Digest = e.culprit.Upstream, e.culprit.Version, e.digest
 	if w.crumb.Active {
 		ev.Phase = w.crumb.Phase
@@ -34,11 +42,9 @@ func (a *Agent) describe(e *episode, w *worker) {
 		}
 		ev.Peer = w.request.Upstream.Peer
 	}
-	if peer, weight := badPeer(w.result.Stack, w.process); peer != "" {
+	if peer, weight := badPeer(result.Stack, w.process); peer != "" {
 		ev.Peer = peer
-		if ev.Phase == "" || weight != "" {
-			e.note(a.clock.wall(), "note", fmt.Sprintf("peer %s has the weight %s", peer, weight))
-		}
+		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))
 	}
 	e.inc.Numbers = numbers(w)
 	if w.decision.Verdict == judge.Blocked {

@@ -92,7 +92,7 @@ type Decision struct {
 	Verdict Verdict
 	Reason  string        // one sentence with the numbers
 	Stall   time.Duration // length of the current standstill, 0 if none
-	Ended   time.Duration // a standstill of this length ended with this observation
+	Ended   time.Duration // a standstill or a turn of this length ended with this observation
 	Before  Verdict       // the verdict before this observation
 	Close   bool          // wish: copy the windows with every sample
 	Burst   bool          // wish: sample at the burst rate
@@ -142,7 +142,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	if o.Waiting != "" {
 		s.waiting = o.Waiting
 	}
-	ended := s.progress(o, l)
+	ended := max(s.progress(o, l), s.turn.ended)
 	s.window.add(o)
 	s.verdict, s.reason = s.decide(o, l)
 	if s.verdict == Healthy || s.verdict == Saturated {

@@ -223,6 +223,16 @@ func TestAnEndedStallTellsItsLength(t *testing.T) {
 	}
 }
 
+func TestALongTurnIsToldEvenIfItMovedOn(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(400*msec, steady, 1, func(i int) { w.o.Activity = uint64(1 + i) })
+	w.look(200*msec, func(int) { w.o.InWait = true })
+	if w.ended < 350*msec || w.ended > 420*msec || w.seen[Suspect] {
+		t.Errorf("a turn of %v, suspected %v; want about 400 ms and no suspicion", w.ended, w.seen[Suspect])
+	}
+}
+
 func TestWishes(t *testing.T) {
 	w := newWorld()
 	w.observe()

@@ -76,6 +76,7 @@ func (s *State) moved(o Observation, l Limits) bool {
 		s.turn.word, s.turn.wordOK = o.Progress, true
 	}
 	requestEnded := s.turn.newRequest(o.Request) || s.turn.newPick(o.Picks)
+	s.turn.measure(o, wordMoved)
 	handlerEnded := s.turn.newHandler(o.Activity)
 	if wordMoved || requestEnded || o.InWait || o.Stopped {
 		s.turn.cpuFrom = o.CPUTime
@@ -98,6 +99,31 @@ type turn struct {
 	cpuFrom time.Duration // CPUTime when the word moved or a request ended
 	request [8]uint64     // requests seen
 	seen    int
+
+	begun   bool
+	began   time.Duration // CPUTime when the word moved
+	cpu     time.Duration // since then
+	sampled time.Duration
+	samples int
+	ended   time.Duration // length of the turn that this observation ends
+}
+
+// measure follows how long the turn takes by the CPU clock, whatever it serves
+// meanwhile. It notes the length of a turn that ends.
+func (t *turn) measure(o Observation, wordMoved bool) {
+	t.ended = 0
+	if wordMoved || o.InWait || o.Stopped || !t.begun {
+		if t.samples >= leastSamples {
+			t.ended = min(t.cpu, t.sampled)
+		}
+		t.begun, t.began, t.cpu, t.sampled, t.samples = true, o.CPUTime, 0, 0, 0
+		return
+	}
+	t.cpu = max(t.cpu, o.CPUTime-t.began)
+	if o.Weight > 0 {
+		t.sampled += o.Weight
+		t.samples++
+	}
 }
 
 // newRequest says that another request is being worked on than before. One
