@@ -157,3 +157,14 @@ func TestSlotByExtent(t *testing.T) {
 		}
 	}
 }
+
+func TestLoopCounter(t *testing.T) {
+	activity := make([]byte, 1024)
+	if got := loopCounter(activity, 128, 3); got != -1 {
+		t.Errorf("word %d of an array in which nothing is set", got)
+	}
+	activity[128+20], activity[256+8] = 1, 1 // thread 0 has not turned yet
+	if got := loopCounter(activity, 128, 3); got != 8 {
+		t.Errorf("word %d, want 8", got)
+	}
+}

@@ -46,6 +46,9 @@ func (h *haproxyProcess) mapThreads(tids []int) []haproxyThread {
 		return nil
 	}
 	word := loopCounter(activity, slot, n)
+	if word < 0 {
+		return nil
+	}
 	threads := make([]haproxyThread, n)
 	for i, tid := range inStartOrder(h.pid, tids)[:n] {
 		threads[i] = haproxyThread{index: i, tid: tid, progress: Progress{
@@ -111,20 +114,18 @@ func slotByExtent(activity []byte, threads int) int {
 	return 0
 }
 
-// loopCounter finds the counter of loop turns in a slot: it comes first, and
-// every thread has turned at least once, so it is the first word that is set
-// for all of them. (It wraps; a zero by wrapping is as good as impossible.)
+// loopCounter finds the counter of loop turns in a slot. It comes first in it,
+// so it is the first word that any thread has set; a thread that only starts
+// has set none. -1: nothing is set yet.
 func loopCounter(activity []byte, slot, n int) int {
 	for word := 0; word+4 <= slot; word += 4 {
-		all := true
 		for i := range n {
-			all = all && binary.LittleEndian.Uint32(activity[i*slot+word:]) != 0
-		}
-		if all {
-			return word
+			if binary.LittleEndian.Uint32(activity[i*slot+word:]) != 0 {
+				return word
+			}
 		}
 	}
-	return 0
+	return -1
 }
 
 // inStartOrder sorts thread ids by the time their thread was started, so that
