@@ -115,8 +115,8 @@ func writeWhole(path string, write func(io.Writer) error) (size int64, err error
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+			_ = f.Close()
+			_ = os.Remove(f.Name())
 		}
 	}()
 	if err = write(f); err != nil {

@@ -54,7 +54,7 @@ func (f *foldedReader) next(in *bufio.Reader) ([]byte, error) {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		line, err = f.long(in, line)
 	}
-	if err != nil && !(errors.Is(err, io.EOF) && len(line) > 0) {
+	if err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)) {
 		return nil, err
 	}
 	return bytes.TrimRight(line, "\r\n"), nil

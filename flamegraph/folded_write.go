@@ -1,7 +1,6 @@
 package flamegraph
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -11,20 +10,20 @@ import (
 // lines that begin with "#". A difference has three columns: stack, value in
 // the base, value.
 func (p *Profile) WriteFolded(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 1<<16)
+	out := newOutput(w)
 	texts := make([]string, len(p.frames))
 	for i, f := range p.frames {
 		texts[i] = textOfFrame(f)
 	}
 	for _, c := range append([]string{"type=" + clean(p.Type), "unit=" + clean(p.Unit)}, p.Account.comments()...) {
-		out.WriteString("# " + c + "\n")
+		out.text("# ", c, "\n")
 	}
 	p.eachStack(func(ids []uint32, value, base int64) {
 		for i, id := range ids {
 			if i > 0 {
-				out.WriteByte(';')
+				out.text(";")
 			}
-			out.WriteString(texts[id])
+			out.text(texts[id])
 		}
 		if p.diff {
 			fmt.Fprintf(out, " %d", base)

@@ -1,7 +1,6 @@
 package flamegraph
 
 import (
-	"bufio"
 	"cmp"
 	_ "embed"
 	"encoding/json"
@@ -38,7 +37,7 @@ func WriteHTML(w io.Writer, p *Profile, o HTMLOptions) (Drawn, error) {
 	if err != nil {
 		return Drawn{}, err
 	}
-	out := bufio.NewWriterSize(w, 1<<16)
+	out := newOutput(w)
 	parts := map[string]string{
 		"title": escaped(o.Title), "subtitle": escaped(o.Subtitle), "style": pageStyle, "script": pageScript,
 		"legend": p.htmlLegend(), "notes": htmlNotes(page.notes), "data": string(data),
@@ -46,12 +45,12 @@ func WriteHTML(w io.Writer, p *Profile, o HTMLOptions) (Drawn, error) {
 	rest := pageFrame
 	for {
 		head, tail, found := strings.Cut(rest, "{{")
-		_, _ = out.WriteString(head)
+		out.text(head)
 		if !found {
 			return drawn, out.Flush()
 		}
 		name, after, _ := strings.Cut(tail, "}}")
-		_, _ = out.WriteString(parts[name])
+		out.text(parts[name])
 		rest = after
 	}
 }

@@ -36,7 +36,7 @@ func Read(r io.Reader, name string) (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: gzip: %w", name, err)
 		}
-		defer zr.Close()
+		defer func() { _ = zr.Close() }()
 		in = bufio.NewReaderSize(&bounded{r: zr, left: maxInput}, 1<<18)
 	}
 	head, err := in.Peek(4096)
@@ -56,10 +56,10 @@ func looksLikeText(head []byte) bool {
 	if len(head) < 2 {
 		return true
 	}
-	switch first := head[0]; {
-	case first == '\n':
+	switch first := head[0]; first {
+	case '\n':
 		return head[1] >= ' ' || head[1] != 0 && (len(head) < 3 || head[2] != 0x08 && head[2] != 0x10)
-	case first == '2': // string_table, whose first string is empty
+	case '2': // string_table, whose first string is empty
 		return head[1] != 0
 	default:
 		return first >= ' ' || first == '\t' || first == '\r'
@@ -78,7 +78,6 @@ func readPprof(r io.Reader, name string) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: neither pprof nor folded text: %w", name, err)
 	}
-	data = nil
 	return FromPprof(in, name, "")
 }
 

@@ -1,7 +1,6 @@
 package flamegraph
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"strconv"
@@ -29,7 +28,7 @@ var speedscopeUnits = map[string]string{
 // difference two, the base second. It is written piece by piece, so a big
 // profile needs no big buffer.
 func (p *Profile) WriteSpeedscope(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 1<<16)
+	out := newOutput(w)
 	s := speedscopeWriter{p: p, out: out}
 	s.raw(`{"$schema":`).value(speedscopeSchema).raw(`,"exporter":"spinguard","name":`).value(clean(p.Name))
 	s.raw(`,"activeProfileIndex":0,"shared":{"frames":[`)
@@ -64,18 +63,18 @@ func frameForSpeedscope(f Frame) speedscopeFrame {
 
 type speedscopeWriter struct {
 	p   *Profile
-	out *bufio.Writer
+	out output
 	err error
 }
 
 func (s *speedscopeWriter) raw(text string) *speedscopeWriter {
-	s.out.WriteString(text)
+	s.out.text(text)
 	return s
 }
 
 func (s *speedscopeWriter) comma(i int) *speedscopeWriter {
 	if i > 0 {
-		s.out.WriteByte(',')
+		s.out.text(",")
 	}
 	return s
 }
@@ -85,7 +84,7 @@ func (s *speedscopeWriter) value(v any) *speedscopeWriter {
 	if err != nil && s.err == nil {
 		s.err = err
 	}
-	s.out.Write(text)
+	s.out.bytes(text)
 	return s
 }
 
@@ -117,7 +116,7 @@ func (s *speedscopeWriter) profile(name string, base bool) {
 
 func (s *speedscopeWriter) separate(first *bool) *speedscopeWriter {
 	if !*first {
-		s.out.WriteByte(',')
+		s.out.text(",")
 	}
 	*first = false
 	return s

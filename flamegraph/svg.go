@@ -1,7 +1,6 @@
 package flamegraph
 
 import (
-	"bufio"
 	"cmp"
 	_ "embed"
 	"io"
@@ -48,7 +47,7 @@ func WriteSVG(w io.Writer, p *Profile, o SVGOptions) (Drawn, error) {
 		p = p.callers()
 	}
 	t, least := p.growAtMost(o.MaxFrames, o.MinWidth/float64(o.Width-2*padding))
-	s := svgWriter{out: bufio.NewWriterSize(w, 1<<16), p: p, t: t, o: o, least: least}
+	s := svgWriter{out: newOutput(w), p: p, t: t, o: o, least: least}
 	s.foot = s.footer()
 	s.height = headHeight + rowHeight*t.height() + 14 + footLine*len(s.foot) + 8
 	s.open()
@@ -60,7 +59,7 @@ func WriteSVG(w io.Writer, p *Profile, o SVGOptions) (Drawn, error) {
 }
 
 type svgWriter struct {
-	out    *bufio.Writer
+	out    output
 	p      *Profile
 	t      *tree
 	o      SVGOptions
@@ -72,11 +71,7 @@ type svgWriter struct {
 }
 
 // text writes strings as they are.
-func (s *svgWriter) text(parts ...string) {
-	for _, p := range parts {
-		s.out.WriteString(p)
-	}
-}
+func (s *svgWriter) text(parts ...string) { s.out.text(parts...) }
 
 // num writes an attribute with a number.
 func (s *svgWriter) num(name string, v float64, unit string) {
@@ -86,7 +81,7 @@ func (s *svgWriter) num(name string, v float64, unit string) {
 	s.buf = appendNumber(s.buf, v)
 	s.buf = append(s.buf, unit...)
 	s.buf = append(s.buf, '"')
-	s.out.Write(s.buf)
+	s.out.bytes(s.buf)
 }
 
 // appendNumber appends at most four decimals and no trailing zeros.
