@@ -66,14 +66,9 @@ func (w *walker) chain(l leaf) string {
 	return why
 }
 
-// skipPlainC passes C frames that run C code without a Lua frame of their
-// own (protected calls out of C): those that began above this frame.
+// skipPlainC passes C frames that have no Lua frame of their own.
 func (w *walker) skipPlainC(base uint64) {
-	for w.cf != 0 {
-		nres := int32(w.r.u32(w.cf + w.vm.saveNres))
-		if nres >= 0 || base-8 >= w.stack+uint64(-int64(nres)) {
-			return
-		}
+	for w.cf != 0 && w.plainC(w.cf, base) {
 		if w.leave(); w.cf == 0 {
 			return
 		}

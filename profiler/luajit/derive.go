@@ -3,6 +3,7 @@ package luajit
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -36,6 +37,22 @@ func findDispatch(r reader, maps procmem.Maps, global uint64) (offset int64, tar
 	return 0, 0, false
 }
 
+// readHandlers lists where the code of the instructions and the built-in
+// functions begins, in order.
+func readHandlers(r reader, l *layout, table uint64) []uint64 {
+	const most = 1024
+	var starts []uint64
+	for b := r.partial(table, 8*most); len(b) >= 8; b = b[8:] {
+		p := le64(b)
+		if p < l.lo || p >= l.hi {
+			break
+		}
+		starts = append(starts, p)
+	}
+	slices.Sort(starts)
+	return slices.Compact(starts)
+}
+
 // derive reads the layout out of the interpreter's code.
 func derive(r reader, maps procmem.Maps, c candidate) (*layout, error) {
 	dispatch, target, ok := findDispatch(r, maps, c.global)
@@ -50,6 +67,7 @@ func derive(r reader, maps procmem.Maps, c candidate) (*layout, error) {
 	if l.hi-l.lo > maxCode || l.hi-l.lo < 4096 {
 		return nil, unsupported(fmt.Sprintf("interpreter: %d bytes of code, which no build has", l.hi-l.lo))
 	}
+	l.handlers = readHandlers(r, l, c.global+uint64(dispatch))
 	code := r.bytes(l.lo, int(l.hi-l.lo))
 	if code == nil {
 		return nil, unsupported("interpreter: its code can't be read")

@@ -16,9 +16,8 @@ func deriveCall(l *layout, code []byte) error {
 			seen := &callSeen{layout: layout{frameSize: 8}}
 			follow(code[at:], seen.step)
 			if seen.complete() {
-				lo, hi := l.lo, l.hi
+				seen.lo, seen.hi, seen.handlers, seen.exdata = l.lo, l.hi, l.handlers, -1
 				*l = seen.layout
-				l.lo, l.hi, l.exdata = lo, hi, -1
 				l.vmstate += l.dispatch
 				l.curL += l.dispatch
 				return deriveThreadStack(l, code)

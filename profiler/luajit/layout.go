@@ -5,6 +5,8 @@ type layout struct {
 	lo, hi   uint64 // the interpreter's code
 	tailCall uint64 // where a tail call has loaded its caller's address; 0: not seen
 
+	handlers []uint64 // where the code of its instructions begins
+
 	// The interpreter's frame on the machine stack, from its stack pointer up.
 	frameSize uint64 // from the stack pointer to the caller's (CFA)
 	jitExtra  uint64 // what a trace adds to it before its own spills

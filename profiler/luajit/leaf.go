@@ -20,9 +20,7 @@ func (w *walker) leaf() (leaf, string) {
 		return l, ""
 	}
 	plain := &slots{r: w.r}
-	saved := leaf{
-		base: w.r.u64(w.thread + uint64(w.vm.base)), pc: w.r.u64(w.cf + w.vm.savePC), slots: plain,
-	}
+	saved := w.savedLeaf()
 	if w.regs == nil {
 		return saved, ""
 	}
@@ -40,6 +38,16 @@ func (w *walker) leaf() (leaf, string) {
 		return w.spilled(plain)
 	}
 	return saved, ""
+}
+
+// savedLeaf is where the thread and its C frame say that it stands. Protected
+// C code may lie on top, in a C frame that has no place in bytecode.
+func (w *walker) savedLeaf() leaf {
+	base, cf := w.r.u64(w.thread+uint64(w.vm.base)), w.cf
+	for cf != 0 && w.plainC(cf, base) {
+		cf = w.previous(cf)
+	}
+	return leaf{base: base, pc: w.r.u64(cf + w.vm.savePC), slots: &slots{r: w.r}}
 }
 
 // bases lists where the base may be: in rdx in the interpreter's own code, in

@@ -1,17 +1,25 @@
 package luajit
 
-import "github.com/spinguard/spinguard/profiler/stack"
+import (
+	"slices"
+
+	"github.com/spinguard/spinguard/profiler/stack"
+)
 
 // unsavedCall says that the interpreter has called C code without saving its
 // place in the thread: plain functions of numbers, such as pow. What the
 // thread says then is some older place.
 func (w *walker) unsavedCall() bool {
-	const before = 48
 	ret := w.r.u64(w.cf - 8)
-	if w.vmstate != ^int32(0) || ret < w.vm.lo+before || ret >= w.vm.hi {
+	if w.vmstate != ^int32(0) || ret <= w.vm.lo || ret >= w.vm.hi {
 		return false
 	}
-	code := w.r.bytes(ret-before, before)
+	n, _ := slices.BinarySearch(w.vm.handlers, ret)
+	if n == 0 {
+		return false
+	}
+	start := w.vm.handlers[n-1]
+	code := w.r.bytes(start, int(ret-start))
 	for i := 0; i+4 <= len(code); i++ {
 		// mov [reg+base], rdx
 		if code[i]&^1 == 0x48 && code[i+1] == 0x89 && code[i+2]&^7 == 0x50 && int64(code[i+3]) == w.vm.base {

@@ -20,11 +20,14 @@ func (w *walker) traceLeaf() (leaf, bool) {
 		return leaf{}, false
 	}
 	snaps := w.vm.snapshots(w.r, t)
-	if snaps == nil {
-		return leaf{base: base, pc: t.startpc + 4, trace: t.no, root: base, slots: &slots{r: w.r}}, true
+	if snaps == nil || off == unknownOffset {
+		// The function is known, but not where it is.
+		return leaf{base: base, trace: t.no, root: base, slots: &slots{r: w.r}}, true
 	}
 	return w.snapLeaf(t, snaps, off, base, regs), true
 }
+
+const unknownOffset = ^uint64(0)
 
 // runningTrace returns the trace that runs, how far its code got, and the
 // registers if they are those of its code.
@@ -43,7 +46,7 @@ func (w *walker) runningTrace() (*trace, uint64, *stack.Registers) {
 			if ret := w.r.u64(w.traceSP(t) - 8); t.holds(ret - 1) {
 				return t, ret - 1 - t.mcode, nil
 			}
-			return t, 0, nil // at its beginning, or in an exit stub
+			return t, unknownOffset, nil // such as on its way out
 		}
 	}
 	return w.callingTrace()
@@ -105,7 +108,9 @@ func (w *walker) exitLeaf(base uint64) (leaf, bool) {
 		return leaf{}, false
 	}
 	if w.r.u64(w.cf+w.vm.savePC) == snaps[at].pc+4 {
-		return leaf{}, false // restored: thread and C frame have it
+		saved := w.savedLeaf() // written back; only the bytecode address may lag
+		saved.pc = snaps[at].pc + 4
+		return saved, true
 	}
 	if base == 0 {
 		base = w.r.u64(w.thread + uint64(w.vm.base))

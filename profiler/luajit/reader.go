@@ -51,13 +51,13 @@ func (r reader) u8(addr uint64) uint8 {
 // that can't be read.
 func (r reader) partial(addr uint64, n int) []byte {
 	const piece = 512
-	var out []byte
+	out := make([]byte, 0, n)
 	for len(out) < n {
-		b := r.bytes(addr+uint64(len(out)), min(piece, n-len(out)))
-		if b == nil {
+		next := out[len(out):min(len(out)+piece, n)]
+		if r.mem.ReadMemory(addr+uint64(len(out)), next) != nil {
 			break
 		}
-		out = append(out, b...)
+		out = out[:len(out)+len(next)]
 	}
 	return out
 }

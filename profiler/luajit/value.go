@@ -7,12 +7,20 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/spinguard/spinguard/profiler/stack"
 )
 
 const (
 	maxText  = 64   // bytes of a string value
 	maxCount = 4096 // entries of a table that are counted, per part
 )
+
+// value turns a tagged value into what a stack shows of it.
+func (vm *VM) value(r reader, name string, v tv, argument bool) stack.Value {
+	kind, text := vm.describe(r, v)
+	return stack.Value{Name: name, Type: kind, Text: text, Argument: argument}
+}
 
 // describe turns a tagged value into its type and a short printable text.
 func (vm *VM) describe(r reader, v tv) (kind, text string) {

@@ -128,7 +128,7 @@ func (w *walker) threads(leaf leaf) {
 			return
 		}
 		w.enter(parent)
-		leaf = w.suspended()
+		leaf = w.savedLeaf()
 	}
 }
 
@@ -142,14 +142,29 @@ func (w *walker) segment() {
 	w.out.CFA = append(w.out.CFA, cfa)
 }
 
-// leave goes on to the C frame by which the thread was entered before. They
-// lie on the machine stack, each above the one before.
+// leave goes on to the C frame by which the thread was entered before.
 func (w *walker) leave() {
-	prev := w.r.u64(w.cf+w.vm.saveCF) &^ 3
-	if prev <= w.cf || prev&7 != 0 || len(w.out.Segments) > maxSegments {
-		prev = 0
+	w.cf = w.previous(w.cf)
+	if len(w.out.Segments) > maxSegments {
+		w.cf = 0
 	}
-	w.cf = prev
+}
+
+// previous returns the C frame before one, 0 if there is none. They lie on
+// the machine stack, each above the one before.
+func (w *walker) previous(cf uint64) uint64 {
+	prev := w.r.u64(cf+w.vm.saveCF) &^ 3
+	if prev <= cf || prev&7 != 0 {
+		return 0
+	}
+	return prev
+}
+
+// plainC says that a C frame runs C code without a Lua frame of its own
+// (protected calls out of C), and began above the frame with that base.
+func (w *walker) plainC(cf, base uint64) bool {
+	nres := int32(w.r.u32(cf + w.vm.saveNres))
+	return nres < 0 && base-8 < w.stack+uint64(-int64(nres))
 }
 
 // drain passes what C frames are left below the last Lua frame, and returns
@@ -209,12 +224,4 @@ func (w *walker) likeFrame(b []byte, from, at uint64) bool {
 func elsewhere(addr, sp uint64) bool {
 	const near = 8 << 20
 	return addr > 1<<12 && addr <= addrMask && (addr < sp-near || addr > sp+near)
-}
-
-// suspended is where a thread stands that waits for another one.
-func (w *walker) suspended() leaf {
-	return leaf{
-		base: w.r.u64(w.thread + uint64(w.vm.base)), pc: w.r.u64(w.cf + w.vm.savePC),
-		slots: &slots{r: w.r},
-	}
 }
