@@ -1,7 +1,8 @@
 package profiler
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	"github.com/spinguard/spinguard/profiler/stack"
 )
@@ -9,16 +10,25 @@ import (
 // nativeFrame is a frame of the machine stack before the Lua frames are put in.
 type nativeFrame struct {
 	stack.Frame
-	vm bool // the interpreter or a trace: it runs the Lua frames of one segment
+	cfa uint64
+	vm  bool // the interpreter or a trace: it runs the Lua frames of one segment
 }
 
-// merge puts Lua frames in the place of the machine frames that ran them. Both
-// lists are leaf first. All Lua functions that call each other without C in
-// between share one machine frame: they are one segment. The frame itself is
-// dropped: which of the interpreter's handlers ran says nothing that the Lua
-// line does not say. work names what the VM was doing besides running Lua.
-func merge(native []nativeFrame, segments [][]stack.Frame, work, truncated string) stack.Stack {
+// segment holds the Lua functions that called each other without C in
+// between, leaf first. They share one machine frame, the one that ends at cfa.
+type segment struct {
+	cfa    uint64
+	frames []stack.Frame
+}
+
+// merge puts the Lua frames in the place of the machine frames that ran them.
+// Both lists are leaf first. The machine frame itself is dropped: which of the
+// interpreter's handlers ran says nothing that the Lua line does not say. work
+// names what the VM was doing besides running Lua.
+func merge(native []nativeFrame, segments []segment, work, truncated string) stack.Stack {
 	out := stack.Stack{Truncated: truncated, Frames: make([]stack.Frame, 0, len(native)+8*len(segments))}
+	// The segments of several VMs lie on one machine stack.
+	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.cfa, b.cfa) })
 	for i := range native {
 		f := &native[i]
 		if !f.vm {
@@ -29,27 +39,32 @@ func merge(native []nativeFrame, segments [][]stack.Frame, work, truncated strin
 			out.Frames = append(out.Frames, stack.Frame{Kind: stack.VM, Function: "[" + work + "]"})
 			work = ""
 		}
-		if len(segments) == 0 {
-			out.Frames = append(out.Frames, stack.Frame{Kind: stack.VM, Function: "[lua]", Address: f.Address})
+		k := slices.IndexFunc(segments, func(s segment) bool { return s.cfa == f.cfa })
+		if k < 0 {
+			if i+1 == len(native) || !native[i+1].vm { // else a helper inside of the interpreter
+				out.Frames = append(out.Frames, stack.Frame{Kind: stack.VM, Function: "[lua]", Address: f.Address})
+			}
 			continue
 		}
-		out.Frames = append(out.Frames, segments[0]...)
-		segments = segments[1:]
+		out = splice(out, segments[:k], "Lua frames without machine frame")
+		out.Frames = append(out.Frames, segments[k].frames...)
+		segments = segments[k+1:]
 	}
-	return leftOver(out, segments)
+	// Below a cut the rest is still the truth.
+	return splice(out, segments, "Lua frames below the machine stack")
 }
 
-// leftOver deals with Lua frames whose machine frame was not reached: below a
-// cut they are still the truth; else something was misread, and it is said.
-func leftOver(s stack.Stack, segments [][]stack.Frame) stack.Stack {
-	if len(segments) == 0 {
-		return s
-	}
-	if s.Truncated == "" {
-		s.Truncated = fmt.Sprintf("%d Lua segments without machine frame", len(segments))
-	}
+// splice adds segments whose machine frames were not seen. If nothing else
+// explains that, something was misread, and the stack must say so.
+func splice(s stack.Stack, segments []segment, why string) stack.Stack {
 	for _, seg := range segments {
-		s.Frames = append(s.Frames, seg...)
+		if len(seg.frames) == 0 {
+			continue
+		}
+		if s.Truncated == "" {
+			s.Truncated = why
+		}
+		s.Frames = append(s.Frames, seg.frames...)
 	}
 	return s
 }

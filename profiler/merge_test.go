@@ -1,27 +1,33 @@
 package profiler
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spinguard/spinguard/profiler/stack"
 )
 
+// native makes machine frames; "vm:80" is one of the VM that ends at CFA 80.
 func native(names ...string) []nativeFrame {
 	var out []nativeFrame
 	for _, n := range names {
-		name, vm := strings.CutPrefix(n, "vm:")
-		out = append(out, nativeFrame{Frame: stack.Frame{Kind: stack.Native, Function: name}, vm: vm})
+		f := nativeFrame{Frame: stack.Frame{Kind: stack.Native, Function: n}}
+		if cfa, vm := strings.CutPrefix(n, "vm:"); vm {
+			f.vm = true
+			f.cfa, _ = strconv.ParseUint(cfa, 10, 64)
+		}
+		out = append(out, f)
 	}
 	return out
 }
 
-func segment(names ...string) []stack.Frame {
-	var out []stack.Frame
+func lua(cfa uint64, names ...string) segment {
+	s := segment{cfa: cfa}
 	for _, n := range names {
-		out = append(out, stack.Frame{Kind: stack.Lua, Function: n})
+		s.frames = append(s.frames, stack.Frame{Kind: stack.Lua, Function: n})
 	}
-	return out
+	return s
 }
 
 func names(s stack.Stack) string {
@@ -34,30 +40,36 @@ func names(s stack.Stack) string {
 
 func TestMerge(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		native    []nativeFrame
-		segments  [][]stack.Frame
-		work      string
-		truncated string
-		want      string
-		wantCut   string
+		name            string
+		native          []nativeFrame
+		segments        []segment
+		work, truncated string
+		want, wantCut   string
 	}{
-		{name: "plain", native: native("vm:lj_BC_ADD", "lua_resume", "main"), segments: [][]stack.Frame{segment("gcd", "pick")},
+		{name: "plain", native: native("vm:80", "lua_resume", "main"), segments: []segment{lua(80, "gcd", "pick")},
 			want: "gcd pick lua_resume main"},
 		{name: "sort with comparator",
-			native:   native("vm:a", "lua_call", "auxsort", "lj_cf_table_sort", "vm:b", "lua_resume", "main"),
-			segments: [][]stack.Frame{segment("less"), segment("sort", "handler")},
+			native:   native("vm:80", "lua_call", "auxsort", "lj_cf_table_sort", "vm:300", "lua_resume", "main"),
+			segments: []segment{lua(80, "less"), lua(300, "sort", "handler")},
 			want:     "less lua_call auxsort lj_cf_table_sort sort handler lua_resume main"},
-		{name: "coroutine in coroutine", native: native("vm:a", "vm:b", "vm:c", "main"),
-			segments: [][]stack.Frame{segment("inner"), segment("wrap", "outer"), segment("wrap", "start")},
+		{name: "coroutine in coroutine", native: native("vm:80", "vm:160", "vm:240", "main"),
+			segments: []segment{lua(80, "inner"), lua(160, "wrap", "outer"), lua(240, "wrap", "start")},
 			want:     "inner wrap outer wrap start main"},
-		{name: "gc on top", native: native("lj_gc_step", "vm:a", "main"), segments: [][]stack.Frame{segment("f")}, work: "gc",
+		{name: "helper inside of the interpreter", native: native("vm:8", "vm:80", "main"), segments: []segment{lua(80, "f")},
+			want: "f main"},
+		{name: "protected C without Lua frame", native: native("vm:80", "lj_vm_cpcall", "vm:200", "main"),
+			segments: []segment{lua(80, "f"), lua(200)}, want: "f lj_vm_cpcall main"},
+		{name: "two VMs", native: native("vm:80", "x", "vm:160", "main"), segments: []segment{lua(160, "outer"), lua(80, "inner")},
+			want: "inner x outer main"},
+		{name: "gc on top", native: native("lj_gc_step", "vm:80", "main"), segments: []segment{lua(80, "f")}, work: "gc",
 			want: "lj_gc_step [gc] f main"},
-		{name: "cut below", native: native("vm:a", "lua_call"), segments: [][]stack.Frame{segment("f"), segment("g")},
-			truncated: "window cut at 16384 bytes", want: "f lua_call g", wantCut: "window cut at 16384 bytes"},
-		{name: "segment too many", native: native("vm:a", "main"), segments: [][]stack.Frame{segment("f"), segment("g")},
-			want: "f main g", wantCut: "1 Lua segments without machine frame"},
-		{name: "segment too few", native: native("vm:a", "x", "vm:b", "main"), segments: [][]stack.Frame{segment("f")},
+		{name: "cut below", native: native("vm:80", "lua_call"), segments: []segment{lua(80, "f"), lua(300, "g")},
+			truncated: "window cut", want: "f lua_call g", wantCut: "window cut"},
+		{name: "segment too many", native: native("vm:160", "main"), segments: []segment{lua(80, "f"), lua(160, "g")},
+			want: "f g main", wantCut: "Lua frames without machine frame"},
+		{name: "segment below all", native: native("vm:80", "main"), segments: []segment{lua(80, "f"), lua(160, "g")},
+			want: "f main g", wantCut: "Lua frames below the machine stack"},
+		{name: "segment too few", native: native("vm:80", "x", "vm:160", "main"), segments: []segment{lua(80, "f")},
 			want: "f x [lua] main"},
 		{name: "no Lua", native: native("epoll_wait", "main"), work: "c", want: "epoll_wait main"},
 	} {

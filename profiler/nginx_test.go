@@ -84,15 +84,17 @@ http {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	n := &nginx{Master: cmd.Process.Pid, URL: fmt.Sprintf("http://127.0.0.1:%d", port), Dir: dir}
 	t.Cleanup(func() {
-		for _, pid := range children(n.Master) {
+		workers := children(n.Master)
+		_ = cmd.Process.Kill() // first, or it starts new workers
+		for _, pid := range workers {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	n.wait(t, &out, workers)

@@ -21,15 +21,15 @@ func (p *Process) Understand(s bpf.Sample) Result {
 	for n, v := range s.Registers {
 		regs.Set(n, v)
 	}
-	mem := procmem.Overlay{Under: p.mem, Windows: make([]procmem.Window, 0, 4)}
-	for _, w := range [...]bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
-		if len(w.Data) > 0 {
-			mem.Windows = append(mem.Windows, procmem.Window(w))
-		}
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.understand(regs, mem)
+	p.view.reset()
+	for _, w := range [...]bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
+		if len(w.Data) > 0 {
+			p.view.windows = append(p.view.windows, procmem.Window(w))
+		}
+	}
+	r := p.understand(regs)
 	if len(s.KernelStack) > 0 {
 		r.Stack.Frames = append(kernelFrames(s.KernelStack), r.Stack.Frames...)
 	}
@@ -44,17 +44,23 @@ func (p *Process) Blocked(sp, pc uint64) Result {
 	regs.Set(stack.RIP, pc)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.understand(regs, p.mem)
+	p.view.reset()
+	return p.understand(regs)
 }
 
-func (p *Process) understand(regs stack.Registers, mem procmem.Memory) Result {
+func (p *Process) understand(regs stack.Registers) Result {
+	mem := procmem.Overlay{Windows: p.view.windows, Under: p.mem}
 	frames, truncated := p.unwind(regs, mem)
-	var r Result
-	lua := p.vms.walk(regs, frames, mem)
-	r.State, r.Thread, r.Request = lua.state, lua.thread, lua.request
-	r.Stack = merge(p.native(frames), lua.segments, lua.work, truncated)
-	r.lower = p.loop.lower(frames, mem)
-	return r
+	native, inner := p.native(frames)
+	lua := p.vms.walk(inner, p.view)
+	if truncated == "" && lua.truncated != "" {
+		truncated = "Lua " + lua.truncated
+	}
+	return Result{
+		Stack: merge(native, lua.segments, lua.work(), truncated),
+		State: lua.state, Thread: lua.thread, Request: lua.request,
+		lower: p.loop.lower(frames, p.view),
+	}
 }
 
 // unwind walks the machine stack, once more if it ended at code that the
@@ -67,17 +73,22 @@ func (p *Process) unwind(regs stack.Registers, mem procmem.Memory) ([]unwind.Fra
 	return p.modules.unwinder.Unwind(regs, mem, p.vms.code)
 }
 
-func (p *Process) native(frames []unwind.Frame) []nativeFrame {
-	out := make([]nativeFrame, len(frames))
+// native names the frames; inner is the innermost one that runs Lua.
+func (p *Process) native(frames []unwind.Frame) (out []nativeFrame, inner *unwind.Frame) {
+	out = make([]nativeFrame, len(frames))
 	for i := range frames {
 		at := frames[i].Lookup()
+		out[i].cfa = frames[i].CFA
 		if p.vms.runsLua(at) {
-			out[i] = nativeFrame{Frame: stack.Frame{Kind: stack.VM, Address: at}, vm: true}
+			out[i].vm, out[i].Address = true, at
+			if inner == nil {
+				inner = &frames[i]
+			}
 			continue
 		}
 		out[i].Frame = p.modules.frame(at)
 	}
-	return out
+	return out, inner
 }
 
 // kernelFrames names the kernel's part of a stack.

@@ -1,9 +1,11 @@
 package profiler
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/profiler/luajit"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/profiler/symbol"
@@ -13,28 +15,134 @@ import (
 // vms finds and walks the Lua VMs of one process.
 type vms struct {
 	mem     procmem.Memory
-	cache   *symbol.Cache
+	images  luajit.Images
 	modules *modules
-	list    []int
-	tried   int
-	next    time.Time
+	list    []*luajit.VM
+	problem error // why a VM that is there cannot be read
+	wait    time.Duration
+	next    time.Time // when to look again
 }
 
-// luaStack is what the VM says of one instant.
+// Looking for a VM reads much memory. A process that was opened before its VM
+// existed gets a few tries in its first minute; later ones need a reason.
+const (
+	firstWait = 250 * time.Millisecond
+	lastWait  = 30 * time.Second
+)
+
+// look searches the process for VMs, unless that was done just now. It gives
+// up on its own account after the last wait; due lets it try again.
+func (v *vms) look() {
+	now := v.modules.now()
+	if now.Before(v.next) {
+		return
+	}
+	v.wait = max(firstWait, min(2*v.wait, lastWait))
+	v.next = now.Add(v.wait)
+	list, err := luajit.Find(v.mem, v.modules.maps, v.images)
+	if err == nil {
+		v.list, v.problem = list, nil
+		return
+	}
+	if !errors.Is(err, luajit.ErrNone) {
+		v.problem = err
+	}
+}
+
+// watch returns what the sampler copies. It copies one VM; the others are read
+// from live memory.
+func (v *vms) watch() bpf.LuaWatch {
+	if len(v.list) == 0 && v.wait < lastWait {
+		v.modules.refresh()
+		v.look()
+	}
+	if len(v.list) == 0 {
+		return bpf.LuaWatch{}
+	}
+	return bpf.LuaWatch(v.list[0].Watch())
+}
+
+// code tells the frame size of compiled Lua code.
+func (v *vms) code(pc uint64) (int, bool) {
+	for _, vm := range v.list {
+		if kind, size := vm.Code(pc); kind == luajit.CodeTrace {
+			return size, true
+		}
+	}
+	return 0, false
+}
+
+// runsLua says that an address lies in an interpreter or in a trace.
+func (v *vms) runsLua(pc uint64) bool {
+	for _, vm := range v.list {
+		if lo, hi := vm.Interpreter(); pc >= lo && pc < hi {
+			return true
+		}
+	}
+	// Looking for a trace may read memory: not for code that has a file.
+	if m, ok := v.modules.maps.Find(pc); ok && !m.Anonymous() {
+		return false
+	}
+	_, ok := v.code(pc)
+	return ok
+}
+
+// luaStack is what the VMs say of one instant.
 type luaStack struct {
-	segments        [][]stack.Frame
-	state, work     string
+	segments        []segment
+	state           string
 	thread, request uint64
+	truncated       string
 }
 
-func (v *vms) look() {}
+// work names what the VM does besides running Lua; empty if it runs Lua or C.
+func (l luaStack) work() string {
+	switch l.state {
+	case "gc", "exit", "record", "optimise", "assemble":
+		return l.state
+	}
+	return ""
+}
 
-func (v *vms) watch() bpf.LuaWatch { return bpf.LuaWatch{} }
+// walk walks the Lua stacks. at is the innermost frame in Lua code, nil if
+// there is none.
+func (v *vms) walk(at *unwind.Frame, mem procmem.Memory) luaStack {
+	var out luaStack
+	var regs *stack.Registers
+	if at != nil {
+		regs = &at.Registers
+	}
+	var lowest uint64
+	for _, vm := range v.list {
+		w, err := vm.Walk(mem, regs)
+		if err != nil || len(w.CFA) == 0 {
+			continue
+		}
+		for i := range w.Segments {
+			out.segments = append(out.segments, segment{w.CFA[i], w.Segments[i]})
+		}
+		// Of several VMs in each other the innermost counts.
+		if lowest == 0 || w.CFA[0] < lowest {
+			lowest = w.CFA[0]
+			out.state, out.thread, out.request, out.truncated = w.State, w.Thread, w.Request, w.Truncated
+		}
+	}
+	return out
+}
 
-func (v *vms) code(pc uint64) (int, bool) { return 0, false }
+// images resolves exported symbols for the luajit package.
+type images struct {
+	pid   int
+	cache *symbol.Cache
+}
 
-func (v *vms) runsLua(pc uint64) bool { return false }
-
-func (v *vms) walk(regs stack.Registers, frames []unwind.Frame, mem procmem.Memory) luaStack {
-	return luaStack{}
+// Symbol implements luajit.Images.
+func (i images) Symbol(m procmem.Mapping, name string) (addr, size uint64, ok bool) {
+	image, err := i.cache.Open(i.pid, m)
+	if err != nil {
+		return 0, 0, false
+	}
+	bias, placed := image.Bias(m)
+	value, size, found := image.Lookup(name)
+	return value + bias, size, found && placed
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -64,7 +65,9 @@ func (p *Process) ReadMemory(addr uint64, buf []byte) error {
 	if err == nil || n == len(buf) {
 		return nil
 	}
-	if !p.Alive() {
+	// The kernel reads nothing, without error, once the memory is given up; an
+	// address that is not mapped is an error, and common.
+	if errors.Is(err, io.EOF) && !p.Alive() {
 		return ErrGone
 	}
 	return fmt.Errorf("%d bytes at %#x of pid %d: %v", len(buf), addr, p.PID, err)

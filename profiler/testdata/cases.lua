@@ -3,10 +3,7 @@
 local ffi = require "ffi"
 local M = {}
 
-local function gcd(a, b)
-  if b == 0 then return a end
-  return gcd(b, a % b) -- GCD
-end
+local function gcd(a, b) if b == 0 then return a end return gcd(b, a % b) end -- GCD
 
 function M.gcd()
   return (gcd(5, 0 / 0))
@@ -14,16 +11,12 @@ end
 
 local x = 0
 function M.loop()
-  while true do
-    x = x + 1 -- LOOP
-  end
+  while true do x = x + 1 end -- LOOP
 end
 
 function M.pattern()
   local text = string.rep("a", 3000)
-  while true do
-    text:find(".-.-.-;drop") -- PATTERN
-  end
+  while true do text:find(".-.-.-;drop") end -- PATTERN
 end
 
 local function less(a, b)
@@ -40,9 +33,7 @@ end
 
 function M.regex(options)
   local text = string.rep("a", 28) .. "!"
-  while true do
-    ngx.re.find(text, "(a+)+$", options) -- REGEX
-  end
+  while true do ngx.re.find(text, "(a+)+$", options) end -- REGEX
 end
 
 function M.cjson()
@@ -90,10 +81,11 @@ end
 function M.callback()
   ffi.cdef [[ void qsort(void *base, size_t n, size_t size, int (*compare)(const void *, const void *)); ]]
   local a = ffi.new("int[2]", 2, 1)
-  ffi.C.qsort(a, 2, 4, function()
+  local function compare()
     M.loop() -- CALLBACK
     return 0
-  end) -- QSORT
+  end
+  ffi.C.qsort(a, 2, 4, compare) -- QSORT
 end
 
 function M.hook()
