@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// ListenUnix listens on a socket file of mode 0660 in a folder of mode 0750,
+// ListenUnix listens on a socket file of mode 0660, makes its folder (mode 0755:
+// the ledgers that workers read may lie there too),
 // and replaces the file of an agent that died. If an agent still answers there,
 // it gives an error.
 func ListenUnix(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("socket folder: %s", err)
 	}
 	if err := removeStale(path); err != nil {
