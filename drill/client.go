@@ -18,6 +18,7 @@ import (
 // answer that does not come, until close.
 type call struct {
 	conn net.Conn
+	late bool // the patience ran out
 }
 
 // wire returns the bytes of a request as they go over the connection.
@@ -66,6 +67,7 @@ func hasHeader(r *Request, name string) bool {
 // the wait early.
 func (c *call) send(ctx context.Context, port int, data []byte, patience time.Duration) int {
 	end := time.Now().Add(patience)
+	defer func() { c.late = !time.Now().Before(end) }()
 	d := net.Dialer{Deadline: end}
 	conn, err := d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

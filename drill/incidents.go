@@ -87,10 +87,8 @@ var severity = map[string]int{
 // first.
 func mainIncident(list []*seen, trigger time.Time, want string) *seen {
 	var first, confirmed *seen
-	for _, s := range list {
-		if s.Began.Before(trigger) {
-			continue
-		}
+	rec := record{incidents: list, trigger: trigger}
+	for _, s := range rec.after() {
 		if s.Verdict == want && s.Timeline.Confirmed != nil {
 			return s
 		}

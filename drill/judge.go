@@ -87,8 +87,12 @@ func (t *trial) fillIncident() {
 	res.Timeline.Suspected = s.after(from, s.Timeline.Suspected)
 	res.Timeline.Confirmed = s.after(from, s.Timeline.Confirmed)
 	res.Timeline.Captured = s.after(from, s.Timeline.Captured)
-	res.Timeline.Quarantined = s.after(from, s.Timeline.Quarantined)
-	res.Timeline.Evicted = s.after(from, s.Timeline.Evicted)
+	// A stall that comes and goes has several incidents; the action may be in
+	// any of them.
+	for _, o := range t.rec.after() {
+		res.Timeline.Quarantined = earlier(res.Timeline.Quarantined, o.after(from, o.Timeline.Quarantined))
+		res.Timeline.Evicted = earlier(res.Timeline.Evicted, o.after(from, o.Timeline.Evicted))
+	}
 	e := s.Evidence
 	res.Evidence = Evidence{
 		Request: e.Request, Upstream: e.Upstream, Version: e.Version, Peer: e.Peer, Frames: e.Frames, Values: e.Values,
@@ -138,18 +142,12 @@ func recovery(c *Case, mode string, rec *record, main *seen) (time.Time, bool) {
 	if mode != ModeEnforce || c.calm() || main == nil {
 		return time.Time{}, false
 	}
-	from := rec.trigger
+	from, ok := rec.allEnded()
 	if n := c.Expect.evictions(); n > 0 {
-		at, ok := replaced(rec.changes, n, c.Workers)
-		if !ok {
-			return time.Time{}, false
-		}
-		from = at
-	} else {
-		if main.Ended == nil {
-			return time.Time{}, false
-		}
-		from = *main.Ended
+		from, ok = replaced(rec.changes, n, c.Workers)
+	}
+	if !ok {
+		return time.Time{}, false
 	}
 	return recoveredAt(rec.shots, from)
 }

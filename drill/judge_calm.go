@@ -71,8 +71,8 @@ func (t *trial) judgeFault() {
 func (t *trial) judgeProxy() {
 	p := t.res.Probe
 	if t.c.calm() {
-		if p.Failed > 0 {
-			t.fail("%d of %d probes failed although nothing is wrong", p.Failed, p.Sent)
+		if n := cutOff(t.rec.shots); n > 0 {
+			t.fail("%d of %d probes were refused or cut off although nothing is wrong", n, p.Sent)
 		}
 		if !t.rec.healthy {
 			t.fail("the healthy request is not answered with 200 at the end")

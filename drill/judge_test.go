@@ -69,6 +69,10 @@ func TestJudgeEnforceFails(t *testing.T) {
 			r.incidents = append(r.incidents, &early)
 		}, "false alarm: incident one (runaway) began 500 ms before the trigger"},
 		{"frame", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.Evidence.Frames[0] = "gcd (wrr.lua:11)" }, "frame wrr.lua:12 does not occur"},
+		{"frame too rare", func(_ *Scenario, _ *Case, r *record, s *seen) {
+			s.Evidence.Frames[0] = "gcd (wrr.lua:11)"
+			r.shares = map[string]map[string]float64{s.dir: {"gcd wrr.lua:12": 0.01}}
+		}, "frame wrr.lua:12 does not occur"},
 		{"leaf", func(_ *Scenario, _ *Case, _ *record, s *seen) {
 			f := s.Evidence.Frames
 			f[0], f[1] = f[1], f[0]
@@ -79,7 +83,7 @@ func TestJudgeEnforceFails(t *testing.T) {
 		{"peer", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.Evidence.Peer = "127.0.0.1:1" }, "peer is"},
 		{"values", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.Evidence.Values[0].Text = "0" }, "no value is nan"},
 		{"fewer stuck", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.WorkersStuck = 1 }, "1 workers stuck, expected 2"},
-		{"stall", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.Numbers.StallMS = 100 }, "standstill of 100 ms, expected about 300 ms"},
+		{"stall", func(_ *Scenario, c *Case, _ *record, _ *seen) { c.Expect.StallMS = 3000 }, "standstill of 310 ms, expected about 3000 ms"},
 		{"not evicted", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.Timeline.Evicted = nil }, "no worker was evicted"},
 		{"one evicted", func(_ *Scenario, _ *Case, _ *record, s *seen) { s.WorkersEvicted = 1 }, "1 workers evicted, expected 2"},
 		{"refused", func(_ *Scenario, _ *Case, _ *record, s *seen) {
@@ -112,6 +116,34 @@ func TestJudgeEnforceFails(t *testing.T) {
 			tt.spoil(sc, c, rec, rec.incidents[0])
 			wantFailure(t, judge(sc, c, ModeEnforce, rec), tt.want)
 		})
+	}
+}
+
+func TestJudgeFindsTheFrameInTheProfile(t *testing.T) {
+	sc, c, rec := healthyTrial()
+	s := rec.incidents[0]
+	s.Evidence.Frames[0] = "gcd (wrr.lua:11)"
+	rec.shares = map[string]map[string]float64{s.dir: {"gcd wrr.lua:12": 0.3}}
+	if res := judge(sc, c, ModeEnforce, rec); !res.Passed {
+		t.Errorf("failures: %q", res.Failures)
+	}
+}
+
+// A stall that comes and goes has several incidents: the first one tells when
+// it was found, a later one when it was acted on.
+func TestJudgeJoinsIncidents(t *testing.T) {
+	sc, c, rec := healthyTrial()
+	later := *rec.incidents[0]
+	later.dir, later.Began = "/x/incidents/two", ms(400)
+	s := rec.incidents[0]
+	s.Timeline.Quarantined, s.Timeline.Evicted, s.WorkersEvicted = nil, nil, 0
+	rec.incidents = append(rec.incidents, &later)
+	res := judge(sc, c, ModeEnforce, rec)
+	if !res.Passed {
+		t.Errorf("failures: %q", res.Failures)
+	}
+	if got := res.Timeline.text(); got != "suspected 50, confirmed 300, captured 310, quarantined 670, evicted 680, recovered 705 ms" {
+		t.Errorf("timeline %s", got)
 	}
 }
 
@@ -175,7 +207,8 @@ func TestJudgeCalm(t *testing.T) {
 			c.Expect.Verdict = "saturated"
 			r.live.first["saturated"] = ms(12000)
 		}, "verdict saturated only 12000 ms after the trigger"},
-		{"probe failed", func(_ *Case, r *record) { r.shots[7].ok = false }, "1 of 300 probes failed although nothing is wrong"},
+		{"probe failed", func(_ *Case, r *record) { r.shots[7].ok, r.shots[7].cut = false, true }, "1 of 300 probes were refused or cut off"},
+		{"probe late", func(_ *Case, r *record) { r.shots[7].ok = false }, ""},
 		{"no stall told", func(_ *Case, r *record) { r.stalls = nil }, "the stall log is empty"},
 		{"stall too short", func(_ *Case, r *record) { r.stalls[1].MS = 120 }, "longest standstill is 120 ms"},
 		{"stall elsewhere", func(_ *Case, r *record) { r.stalls[1].Frames = nil }, "frame work.lua:6 occurs in none of the 2 standstills"},

@@ -44,9 +44,21 @@ func (r *runner) collect(ctx context.Context) {
 	r.lab.daemon.stop()
 	r.rec.usage.total(r.lab.daemon)
 	r.rec.incidents = r.inc.poll()
+	r.readProfiles()
 	var err error
 	if r.rec.stalls, err = r.log.read(r.rec.trigger); err != nil && !os.IsNotExist(err) {
 		r.rec.problems = append(r.rec.problems, "stall log: "+err.Error())
+	}
+}
+
+func (r *runner) readProfiles() {
+	r.rec.shares = map[string]map[string]float64{}
+	for _, s := range r.rec.incidents {
+		shares, err := frameShares(s.dir)
+		if err != nil && !os.IsNotExist(err) {
+			r.rec.problems = append(r.rec.problems, "incident "+s.ID+": "+err.Error())
+		}
+		r.rec.shares[s.dir] = shares
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type shot struct {
 	sent, ended time.Time
 	ok          bool
+	cut         bool // refused, cut off or answered otherwise, not just late
 }
 
 // prober sends the healthy request at a fixed rate over fresh connections,
@@ -57,11 +58,11 @@ func (p *prober) shoot(ctx context.Context, port int, data []byte, patience time
 	var c call
 	defer c.close()
 	n := p.begin(time.Now())
-	ok := c.send(ctx, port, data, patience) == 200
-	if ctx.Err() != nil && !ok {
+	status := c.send(ctx, port, data, patience)
+	if ctx.Err() != nil && status != 200 {
 		return // stays open: nobody knows how it would have ended
 	}
-	p.end(n, time.Now(), ok)
+	p.end(n, shot{ended: time.Now(), ok: status == 200, cut: status != 200 && !c.late})
 }
 
 func (p *prober) begin(t time.Time) int {
@@ -71,10 +72,11 @@ func (p *prober) begin(t time.Time) int {
 	return len(p.shots) - 1
 }
 
-func (p *prober) end(n int, t time.Time, ok bool) {
+func (p *prober) end(n int, s shot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shots[n].ended, p.shots[n].ok = t, ok
+	s.sent = p.shots[n].sent
+	p.shots[n] = s
 }
 
 // finish ends the probing once the probes on their way were answered or given

@@ -11,7 +11,8 @@ import (
 type record struct {
 	trigger   time.Time
 	incidents []*seen
-	broken    map[string]string // incident id -> why its incident.json cannot be read
+	broken    map[string]string             // incident id -> why its incident.json cannot be read
+	shares    map[string]map[string]float64 // incident folder -> frame -> share of its samples
 	stalls    []stall
 	live      liveLog
 	changes   []change // of the workers, from the trigger on
@@ -22,6 +23,38 @@ type record struct {
 	healthy   bool     // the healthy request is answered at the end
 	healed    bool     // so is the one that only works when all is healed
 	problems  []string // what went wrong with the drill itself
+}
+
+// after returns the incidents that began after the trigger.
+func (r *record) after() []*seen {
+	var out []*seen
+	for _, s := range r.incidents {
+		if !s.Began.Before(r.trigger) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// allEnded returns when the last incident ended, once all have.
+func (r *record) allEnded() (at time.Time, ok bool) {
+	for _, s := range r.after() {
+		if s.Ended == nil {
+			return time.Time{}, false
+		}
+		if s.Ended.After(at) {
+			at = *s.Ended
+		}
+	}
+	return at, !at.IsZero()
+}
+
+// earlier returns the smaller of two times that may be missing.
+func earlier(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
 }
 
 // stall is one line of the agent's stall log: a standstill that ended by

@@ -33,6 +33,18 @@ func recoveredAt(shots []shot, from time.Time) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
+// cutOff counts the probes that failed otherwise than by being late: a busy
+// machine makes them late, but only the end of a worker cuts them off.
+func cutOff(shots []shot) int {
+	n := 0
+	for _, s := range shots {
+		if s.cut {
+			n++
+		}
+	}
+	return n
+}
+
 // count sums up the probes. recovered is zero where there was no recovery.
 func count(shots []shot, recovered time.Time) Probe {
 	var p Probe
