@@ -2,6 +2,8 @@ package balancer
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -113,4 +115,34 @@ func TestVersionsTellWhatChanged(t *testing.T) {
 			t.Errorf("changes %s, want %q in them", got, want)
 		}
 	}
+}
+
+func TestWatchedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "upstreams.json")
+	p := startProxy(t, proxyOptions{workers: 2, init: `spinguard.watch("` + path + `")`})
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(s string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	published := func() float64 {
+		_, v := p.adminRequest("GET", "/upstreams/backend", "")
+		n, _ := v["published"].(float64)
+		return n
+	}
+	write(`{"backend":` + p.peers(5, 3) + `,"other":[]}`)
+	eventually(t, "version 1", func() bool { return published() == 1 })
+	eventually(t, "the bad upstream is named", func() bool { return strings.Contains(p.log(), "other: peers: the list is empty") })
+	write(`{"backend":[`)
+	eventually(t, "the cut file is named", func() bool { return strings.Contains(p.log(), path+": invalid JSON") })
+	write(`{"backend":` + p.peers(1, 1) + `}`)
+	eventually(t, "version 2", func() bool { return published() == 2 })
+	p.served(4)
 }

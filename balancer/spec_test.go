@@ -21,7 +21,8 @@ events {}
 http {
     lua_shared_dict spinguard 4m;
     lua_shared_dict small 12k;
-    lua_package_path "LUA/?.lua;PEER;;";
+    lua_package_path "LUA/?.lua;PEER/lib/?.lua;;";
+    lua_package_cpath "PEER/?.so;;";
     init_by_lua_block {
         JIT
         CASES = NCASES
@@ -46,8 +47,15 @@ func cases() int {
 	return 150
 }
 
-// runSpec runs lua/t/NAME.lua under the LuaJIT of nginx.
+// runSpec returns the last line of a spec.
 func runSpec(t *testing.T, name, setup string, n int) string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(specOutput(t, name, setup, n)), "\n")
+	return lines[len(lines)-1]
+}
+
+// specOutput runs lua/t/NAME.lua under the LuaJIT of nginx.
+func specOutput(t testing.TB, name, setup string, n int) string {
 	t.Helper()
 	need(t, "nginx", modules+"/ngx_http_lua_module.so")
 	_, file, _, _ := runtime.Caller(0)
@@ -64,8 +72,7 @@ func runSpec(t *testing.T, name, setup string, n int) string {
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, out.String())
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return lines[len(lines)-1]
+	return out.String()
 }
 
 func TestPickerProperties(t *testing.T) {

@@ -14,6 +14,7 @@ local options = require "resty.spinguard.options"
 local request = require "resty.spinguard.request"
 local store = require "resty.spinguard.store"
 local upstream = require "resty.spinguard.upstream"
+local watch = require "resty.spinguard.watch"
 
 local error = error
 local log = ngx.log
@@ -93,13 +94,6 @@ function _M.init(opts)
 end
 
 
--- init_worker claims the crumb slot at once, instead of at the first pick.
--- Optional, in init_worker_by_lua.
-function _M.init_worker()
-    upstream.look(ngx.now())
-end
-
-
 -- update publishes the peers of an upstream as its next version. It returns
 -- the number of the version, or nil, what is wrong, and a word for it.
 function _M.update(name, peers, opts)
@@ -136,6 +130,29 @@ function _M.update(name, peers, opts)
     upstream.changed()
 
     return version, nil, reason
+end
+
+
+-- init_worker claims the crumb slot at once, instead of at the first pick,
+-- and watches the files. In init_worker_by_lua; optional without files.
+function _M.init_worker()
+    upstream.look(ngx.now())
+
+    local ok, err = watch.start(_M.update)
+    if not ok then
+        log(ERR, "spinguard: could not watch files: ", err)
+    end
+end
+
+
+-- watch publishes a JSON file, now and whenever it changes. Called in
+-- init_by_lua, after init; wants init_worker().
+function _M.watch(path)
+    if type(path) ~= "string" then
+        error("spinguard.watch: want the path of a file", 2)
+    end
+
+    watch.file(path, _M.update)
 end
 
 

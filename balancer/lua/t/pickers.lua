@@ -252,7 +252,7 @@ local function draws_by_weight()
 end
 
 
-for i = 1, CASES do
+for i = 1, _G.CASES do
     any_list()
     any_sequence()
     shares_are_exact()

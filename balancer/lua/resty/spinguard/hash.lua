@@ -11,7 +11,7 @@ local ffi = require "ffi"
 local mix = require "resty.spinguard.mix"
 
 local ceil = math.ceil
-local crc32 = ngx.crc32_long
+local crc32 = ngx.crc32_short  -- keys are short; the value is the same
 local floor = math.floor
 local hash = mix.hash
 local ipairs = ipairs
