@@ -50,10 +50,10 @@ func (m *modules) refresh() bool {
 	if now.Sub(m.read) < mapsEvery {
 		return false
 	}
-	m.read = m.read.Add(mapsEvery)
 	if oldest := now.Add(-mapsBurst * mapsEvery); m.read.Before(oldest) {
 		m.read = oldest
 	}
+	m.read = m.read.Add(mapsEvery)
 	maps, err := procmem.ReadMaps(m.pid)
 	if err != nil || equalMaps(maps, m.maps) {
 		return false

@@ -105,6 +105,14 @@ func (p *Process) LuaWatch() bpf.LuaWatch {
 	return p.vms.watch()
 }
 
+// LuaProblem says why a Lua VM that is in the process cannot be read; nil if
+// there is none, or all is well.
+func (p *Process) LuaProblem() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.vms.problem
+}
+
 // Table reads the entries of a Lua table of the process as it is now, at most
 // limit. addr is a stack.Value's Addr; what is no table gives nothing.
 func (p *Process) Table(addr uint64, limit int) []stack.Value {

@@ -53,6 +53,7 @@ func (p *Process) understand(regs stack.Registers) Result {
 	frames, truncated := p.unwind(regs, mem)
 	native, inner := p.native(frames)
 	lua := p.vms.walk(inner, p.view)
+	p.vms.missed(native, lua.segments)
 	if truncated == "" && lua.truncated != "" {
 		truncated = "Lua " + lua.truncated
 	}

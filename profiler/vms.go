@@ -30,8 +30,7 @@ const (
 	lastWait  = 30 * time.Second
 )
 
-// look searches the process for VMs, unless that was done just now. It gives
-// up on its own account after the last wait; due lets it try again.
+// look searches the process for VMs, unless that was done just now.
 func (v *vms) look() {
 	now := v.modules.now()
 	if now.Before(v.next) {
@@ -39,9 +38,10 @@ func (v *vms) look() {
 	}
 	v.wait = max(firstWait, min(2*v.wait, lastWait))
 	v.next = now.Add(v.wait)
+	v.modules.refresh()
 	list, err := luajit.Find(v.mem, v.modules.maps, v.images)
 	if err == nil {
-		v.list, v.problem = list, nil
+		v.list, v.problem, v.wait = list, nil, 0
 		return
 	}
 	if !errors.Is(err, luajit.ErrNone) {
@@ -52,8 +52,7 @@ func (v *vms) look() {
 // watch returns what the sampler copies. It copies one VM; the others are read
 // from live memory.
 func (v *vms) watch() bpf.LuaWatch {
-	if len(v.list) == 0 && v.wait < lastWait {
-		v.modules.refresh()
+	if len(v.list) == 0 && v.problem == nil && v.wait < lastWait {
 		v.look()
 	}
 	if len(v.list) == 0 {
@@ -85,6 +84,27 @@ func (v *vms) runsLua(pc uint64) bool {
 	}
 	_, ok := v.code(pc)
 	return ok
+}
+
+// missed looks for VMs again if machine code of one runs that is not known: a
+// VM that came late, or another one in the place of the one that was known.
+func (v *vms) missed(native []nativeFrame, segments []segment) {
+	for i := range native {
+		if native[i].vm && len(segments) == 0 || len(v.list) == 0 && v.interpreter(native[i].Address) {
+			v.look()
+			return
+		}
+	}
+}
+
+// interpreter says that an address lies in the interpreter of a LuaJIT.
+func (v *vms) interpreter(addr uint64) bool {
+	m, ok := v.modules.maps.Find(addr)
+	if !ok || m.Inode == 0 {
+		return false
+	}
+	start, end, ok := v.modules.unwinder.InterpreterRange(m)
+	return ok && addr >= start && addr < end
 }
 
 // luaStack is what the VMs say of one instant.
