@@ -50,6 +50,13 @@ func (w *walker) functionName(here, up spot, down link) (string, bool) {
 	if name := w.ownName(here, up); name != "" {
 		return name, true
 	}
+	if called.known && called.value.isFunc() {
+		// The function that was called ended with a call of this one.
+		first := spot{fn: called.value.addr(), proto: w.vm.funcProto(w.r, called.value.addr()), pos: -1, slots: here.slots}
+		if name := w.ownName(here, first); name != "" {
+			return name, true
+		}
+	}
 	if here.fn != 0 {
 		if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
 			return name, true
@@ -84,10 +91,7 @@ func (w *walker) resolve(up spot) {
 
 // refutes says that the named thing is known to be another function.
 func (w *walker) refutes(c called, here spot) bool {
-	if !c.known || here.fn == 0 {
-		return false
-	}
-	return !w.sameFunction(c.value, here)
+	return c.known && here.fn != 0 && c.value.isFunc() && !w.sameFunction(c.value, here)
 }
 
 // sameFunction says that the value is the function, or another closure of it.
@@ -132,7 +136,7 @@ func (w *walker) builtinName(here, up spot) string {
 	if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
 		return name
 	}
-	if c := w.calledName(up); c.name != "" && (!c.known || c.value.addr() == here.fn) {
+	if c := w.calledName(up); c.name != "" && (!c.known || !c.value.isFunc() || c.value.addr() == here.fn) {
 		return c.path
 	}
 	switch id := w.r.u8(here.fn + funcFFID); id {

@@ -97,7 +97,7 @@ func missing(t testing.TB, what string) {
 // what the script printed before.
 func start(t testing.TB, e engine, script string, args ...string) (*procmem.Process, string) {
 	t.Helper()
-	argv := append(append([]string{}, e.argv...), script)
+	argv := append(append([]string{}, e.argv...), script) // then its arguments
 	cmd := exec.Command(argv[0], append(argv[1:], args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -2,6 +2,7 @@ package luajit
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ func (c liveCase) check(w Walk, lines map[string][]int) string {
 			if leaf == nil {
 				leaf, want = &segment[i], lines["HOT"]
 			}
-			if strings.HasSuffix(f.File, ".lua") && !slices.Contains(want, f.Line) {
+			if path.Base(f.File) == c.script && !slices.Contains(want, f.Line) {
 				return f.Function + " is on the wrong line"
 			}
 		}
