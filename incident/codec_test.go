@@ -3,6 +3,7 @@ package incident
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -82,6 +83,8 @@ func TestBounds(t *testing.T) {
 	huge := strings.Repeat("é", 1<<20)
 	inc := gcdNaN()
 	inc.Reason, inc.Proxy, inc.Evidence.Request, inc.Evidence.Host = huge, huge, huge+"\xff", "\xff\xfe"
+	inc.Numbers.CPUShare = math.Inf(1)
+	inc.Evidence.Lines = []Line{{huge, math.NaN()}}
 	inc.Log = make([]string, 100_000)
 	inc.Evidence.Frames = make([]string, 100_000)
 	inc.Evidence.Stack = make([]Frame, 100_000)

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,6 +37,7 @@ func (inc *Incident) bound() {
 	inc.Rails = bounded(inc.Rails, maxLines, func(s *string) { texts(s) })
 	inc.Log = bounded(inc.Log, maxLines, func(s *string) { texts(s) })
 	inc.Evidence.bound()
+	inc.Numbers.CPUShare = finite(inc.Numbers.CPUShare)
 	inc.boundDetails()
 	inc.Samples.Lost = boundedMap(inc.Samples.Lost)
 }
@@ -73,6 +75,12 @@ func (e *Evidence) bound() {
 		}
 	})
 	e.Values = boundedValues(e.Values)
+	if e.Lines != nil {
+		e.Lines = bounded(e.Lines, maxValues, func(l *Line) {
+			names(&l.Place)
+			l.Share = finite(l.Share)
+		})
+	}
 	if e.Hot < 0 || e.Hot >= len(e.Stack) {
 		e.Hot = 0
 	}
@@ -100,6 +108,15 @@ func boundedMap(m map[string]int64) map[string]int64 {
 		out[cut(k, maxName)] += v
 	}
 	return out
+}
+
+// finite returns 0 for what JSON cannot hold: evidence must not be lost for one
+// number that is none.
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
 }
 
 func names(list ...*string) { cutAll(list, maxName) }

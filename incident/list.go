@@ -1,11 +1,16 @@
 package incident
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -57,7 +62,7 @@ func (s *Store) List(f Filter) ([]Summary, error) {
 			break
 		}
 		sum, err := s.summary(id)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotFound) {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile
 		}
 		if err != nil {
@@ -92,26 +97,67 @@ func (s *Store) ids() ([]string, error) {
 	return ids, nil
 }
 
+// summary returns the line of one incident. The writer trusts what it wrote; a
+// reader looks whether the file is still the one that it knows.
 func (s *Store) summary(id string) (Summary, error) {
-	fi, err := s.root.Lstat(path.Join(id, JSONFile))
-	if err != nil {
-		return Summary{}, err
-	}
 	s.mu.Lock()
 	c, ok := s.cache[id]
 	s.mu.Unlock()
-	if ok && c.changed.Equal(fi.ModTime()) && c.size == fi.Size() {
+	if ok && s.lock != nil {
 		return c.summary, nil
 	}
-	inc, err := s.Load(id)
+	f, err := s.root.OpenFile(path.Join(id, JSONFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return Summary{}, err
 	}
-	c = cached{summarize(inc), fi.ModTime(), fi.Size()}
+	defer func() { _ = f.Close() }()
+	fi, err := f.Stat()
+	if err != nil {
+		return Summary{}, err
+	}
+	if ok && c.changed.Equal(fi.ModTime()) && c.size == fi.Size() {
+		return c.summary, nil
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > maxJSON {
+		return Summary{}, fmt.Errorf("%s: not a regular file of at most %d bytes", JSONFile, maxJSON)
+	}
+	sum, err := decodeSummary(f, fi.Size())
+	if err != nil {
+		return Summary{}, err
+	}
+	if sum.ID != id {
+		return Summary{}, fmt.Errorf("%s: it speaks of %.40q", JSONFile, sum.ID)
+	}
 	s.mu.Lock()
-	s.cache[id] = c
+	s.cache[id] = cached{sum, fi.ModTime(), fi.Size()}
 	s.mu.Unlock()
-	return c.summary, nil
+	return sum, nil
+}
+
+// decodeSummary reads only what a list shows: the rest of the file is skipped.
+func decodeSummary(r io.Reader, size int64) (Summary, error) {
+	data := make([]byte, size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return Summary{}, fmt.Errorf("%s: %s", JSONFile, err)
+	}
+	var v struct {
+		Summary
+		Evidence struct{ Request, Upstream, Version string }
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return Summary{}, fmt.Errorf("%s: %s", JSONFile, err)
+	}
+	v.Request, v.Upstream, v.Version = v.Evidence.Request, v.Evidence.Upstream, v.Evidence.Version
+	v.Summary.bound()
+	return v.Summary, nil
+}
+
+// bound does for a summary what Incident.bound does for the whole.
+func (s *Summary) bound() {
+	names(&s.Origin, &s.Proxy, &s.Mode, &s.Verdict, &s.Upstream, &s.Version)
+	texts(&s.Story, &s.Request)
+	s.Outcome = Outcome(cut(string(s.Outcome), maxName))
+	s.Error = ""
 }
 
 // remember puts a freshly written incident into the cache.

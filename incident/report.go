@@ -41,7 +41,9 @@ var reportCSS string
 var reportText string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"age": ms, "kb": kilobytes, "lines": diffLines, "utc": utc, "add": func(a, b int) int { return a + b },
+	"age": ms, "kb": kilobytes, "lines": diffLines, "utc": utc,
+	"percent":     func(f float64) string { return fmt.Sprintf("%.0f %%", 100*f) },
+	"thousandths": func(f float64) int { return int(1000 * min(max(f, 0), 1)) },
 }).Parse(reportText))
 
 // maxPicture is the size up to which a picture is put into the page.

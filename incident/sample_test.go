@@ -60,7 +60,7 @@ func gcdNaN() *Incident {
 		Samples: Samples{Taken: 312, Shown: 310, Lost: map[string]int64{"ring full": 2}, Truncated: 1, Unnamed: 4, RateHz: 997},
 		Log:     []string{`2026/11/30 01:57:49 [alert] 100#100: worker process 4711 exited on signal 9`},
 	}
-	inc.Evidence = Evidence{Request: "GET /shop/cart/17", Host: "shop.example", Phase: "pick", Upstream: "shop", Version: "2", Digest: "sha256:5be1", Peer: "127.0.0.1:8082"}
+	inc.Evidence = Evidence{Request: "GET /shop/cart/17 HTTP/1.1", Host: "shop.example", Phase: "pick", Upstream: "shop", Version: "2", Digest: "sha256:5be1", Peer: "127.0.0.1:8082"}
 	inc.Evidence.SetStack(stack.Stack{Frames: []stack.Frame{
 		{Kind: stack.Lua, Function: "gcd", File: "/etc/nginx/lua/wrr.lua", Line: 12, StartLine: 8, Values: []stack.Value{
 			{Name: "a", Type: "number", Text: "nan", Argument: true}, {Name: "b", Type: "number", Text: "nan", Argument: true}}},
@@ -68,5 +68,6 @@ func gcdNaN() *Incident {
 		{Kind: stack.Native, Function: "lua_pcall", Address: 0x7f0012345678, Mapping: &stack.Mapping{Path: "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"}},
 		{Kind: stack.Native, Function: "main", Address: 0x401000, Mapping: &stack.Mapping{Path: "/usr/sbin/nginx"}},
 	}}, -1)
+	inc.Evidence.Lines = []Line{{"wrr.lua:12", 0.91}, {"wrr.lua:10", 0.09}}
 	return inc
 }

@@ -222,16 +222,33 @@ func TestList(t *testing.T) {
 
 func TestListShowsWhatCannotBeRead(t *testing.T) {
 	s := testStore(t, Retention{})
-	inc := gcdNaN()
-	if err := s.Create(inc, nil); err != nil {
+	for i := range 3 {
+		if err := s.Create(numbered(i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	breakJSON(t, s, numbered(0).ID)
+	other, err := Encode(numbered(7))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.Path(inc.ID), JSONFile), []byte(`{"id": 7`), 0o640); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Path(numbered(1).ID), JSONFile), other, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.List(Filter{})
-	if err != nil || len(list) != 1 || !strings.Contains(list[0].Error, "incident.json") || list[0].Began.Hour() != 1 {
-		t.Errorf("list: %+v %v", list, err)
+	r, err := OpenReadOnly(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	list, err := r.List(Filter{})
+	if err != nil || len(list) != 3 {
+		t.Fatal(list, err)
+	}
+	if list[0].Error != "" || !strings.Contains(list[1].Error, "speaks of") || !strings.Contains(list[2].Error, "incident.json") {
+		t.Errorf("list: %+v", list)
+	}
+	if list[2].Began.IsZero() || !strings.Contains(list[2].Story, "cannot be read") {
+		t.Errorf("broken: %+v", list[2])
 	}
 }
 

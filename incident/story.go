@@ -109,10 +109,10 @@ func purpose(e *Evidence) string {
 	case e.Upstream != "" && e.Phase == "pick":
 		s = "while picking a peer of " + upstream(e)
 		if e.Request != "" {
-			s += ", for " + cut(e.Request, 200)
+			s += ", for " + request(e)
 		}
 	case e.Request != "":
-		s = "while serving " + cut(e.Request, 200)
+		s = "while serving " + request(e)
 		if e.Upstream != "" {
 			s += " through " + upstream(e)
 		}
@@ -120,6 +120,15 @@ func purpose(e *Evidence) string {
 		s = "at work for " + upstream(e)
 	}
 	return s
+}
+
+// request is method and path; the protocol is left out.
+func request(e *Evidence) string {
+	s := e.Request
+	if i := strings.LastIndex(s, " HTTP/"); i > 0 {
+		s = s[:i]
+	}
+	return cut(s, 200)
 }
 
 func upstream(e *Evidence) string {
