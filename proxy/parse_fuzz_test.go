@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
 func FuzzParseProc(f *testing.F) {
@@ -118,6 +120,40 @@ func FuzzHAProxyArrays(f *testing.F) {
 		}
 		if slot := slotByExtent(activity, max(int(threads), 1)); slot > 0 {
 			loopCounter(activity, slot, min(int(threads), len(activity)/slot))
+		}
+	})
+}
+
+func FuzzHAProxyMemory(f *testing.F) {
+	b := make([]byte, 48<<10)
+	put := func(at int, values ...uint64) {
+		for i, v := range values {
+			binary.LittleEndian.PutUint64(b[at+8*i:], v)
+		}
+	}
+	const front, back, stream, session, server, text = 0x2000, 0x6000, 0x400, 0x800, 0xa000, 0x100
+	copy(b[text:], "front\x00back\x00one\x00")
+	put(front+4000, imageBase+text, 0, 0, imageBase+back)
+	put(back+4000, imageBase+text+6)
+	put(stream, 9, imageBase+server, imageBase+session, 0, imageBase+back)
+	put(session, imageBase+front)
+	put(server+800, imageBase+back, 0, imageBase+text+11)
+	put(64, imageBase+stream)
+	f.Add(b, []byte("frontend front\nbackend back\n server one 127.0.0.1:1\n"))
+	look := func(b, config []byte) HAProxyContext {
+		m := &HAProxyMap{sections: make(map[string]*haproxySection)}
+		parseSections(config, m.sections)
+		mem := &flat{base: imageBase, data: b}
+		m.proxies = m.walk(&budget{mem: mem, left: maxReads}, imageBase+front)
+		return m.Context(mem, procmem.Window{Addr: imageBase, Data: b[:min(len(b), 256)]})
+	}
+	if got := look(b, []byte("frontend front\nbackend back\n server one 127.0.0.1:1\n")); got != (HAProxyContext{"front", "back", "one"}) {
+		f.Fatalf("the seed is not understood: %+v", got)
+	}
+	f.Fuzz(func(t *testing.T, b, config []byte) {
+		c := look(b, config)
+		if !printable([]byte(c.Frontend + c.Backend + c.Server)) {
+			t.Fatalf("%q", c)
 		}
 	})
 }

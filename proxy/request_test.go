@@ -228,11 +228,11 @@ func busyWorker(t testing.TB, p *Proxy) (busy Worker) {
 	t.Helper()
 	first := make(map[int]uint64)
 	for _, w := range p.Workers {
-		first[w.PID] = cpuNanoseconds(t, w)
+		first[w.TID] = cpuNanoseconds(t, w)
 	}
 	eventually(t, "a busy worker", func() bool {
 		for _, w := range p.Workers {
-			if cpuNanoseconds(t, w)-first[w.PID] > uint64(100*time.Millisecond) {
+			if cpuNanoseconds(t, w)-first[w.TID] > uint64(100*time.Millisecond) {
 				busy = w
 				return true
 			}
