@@ -22,11 +22,8 @@ import (
 // describe fills in what is known of the worker that the incident is about.
 func (a *Agent) describe(e *episode, w *worker) {
 	ev := &e.inc.Evidence
-	result := w.result
-	var lines []incident.Line
-	if best, l, ok := representative(w.recent); ok {
-		result, lines = best, l
-	}
+	best, lines := representative(w)
+	result := best.result
 	ev.SetStack(result.Stack, hotFrame(result.Stack))
 	if ev.Lines = lines; len(lines) > 1 {
 		ev.Frames[ev.Hot] = frameWithLines(ev.Stack[ev.Hot].Function, lines)
@@ -35,12 +32,10 @@ func (a *Agent) describe(e *episode, w *worker) {
 	if w.crumb.Active {
 		ev.Phase = w.crumb.Phase
 	}
-	if w.hasReq {
-		ev.Request, ev.Host = w.request.Line(a.cfg.ShowQueries), w.request.Host
-		if ev.Upstream == "" {
-			ev.Upstream = w.request.Upstream.Name
-		}
-		ev.Peer = w.request.Upstream.Peer
+	if best.hasReq {
+		ev.Request, ev.Host = best.request.Line(a.cfg.ShowQueries), best.request.Host
+		ev.Upstream = cmp.Or(ev.Upstream, best.request.Upstream.Name)
+		ev.Peer = best.request.Upstream.Peer
 	}
 	if peer, weight := badPeer(result.Stack, w.process); peer != "" {
 		ev.Peer = peer
@@ -89,7 +84,7 @@ func (a *Agent) blockedStack(w *worker) {
 	if w.Kind == proxy.Nginx {
 		w.request, w.hasReq = proxy.FindRequest(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
 	}
-	w.recent = append(w.recent, sampled{w.last.Now, 0, r, w.labels(a.cfg.ShowQueries)})
+	w.keep(sampled{when: w.last.Now, result: r, labels: w.labels(a.cfg.ShowQueries), request: w.request, hasReq: w.hasReq})
 }
 
 // liveStackMax bounds how much of a sleeping worker's stack is searched.

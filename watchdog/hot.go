@@ -15,24 +15,55 @@ import (
 // A line that fewer samples show is left out of the text of the hot frame.
 const leastLineShare = 0.05
 
-// representative returns the result that tells best what a suspected worker
-// does: the last one at the place where most of its samples are. With it come
-// the lines of the function at that place; a loop has several.
-func representative(samples []sampled) (profiler.Result, []incident.Line, bool) {
-	if len(samples) == 0 {
-		return profiler.Result{}, nil, false
+// representative returns the sample that tells best what a suspected worker
+// does, and the lines of the function that is hot in it; a loop has several.
+func representative(w *worker) (sampled, []incident.Line) {
+	if len(w.recent) == 0 {
+		return sampled{result: w.result, request: w.request, hasReq: w.hasReq}, nil
 	}
+	best := mostTypical(w.recent)
+	return best, linesOf(w.recent, hotOf(best.result))
+}
+
+// mostTypical returns the sample whose frames most other samples show too. Of
+// two equal ones the later wins.
+func mostTypical(samples []sampled) sampled {
 	count := map[string]int{}
 	for _, s := range samples {
-		count[hotOf(s.result).Place()]++
-	}
-	best := samples[len(samples)-1]
-	for _, s := range samples {
-		if count[hotOf(s.result).Place()] >= count[hotOf(best.result).Place()] {
-			best = s
+		for f := range distinct(s) {
+			count[f]++
 		}
 	}
-	return best.result, linesOf(samples, hotOf(best.result)), true
+	best, most := samples[len(samples)-1], 0
+	for _, s := range samples {
+		score := 0
+		for f := range distinct(s) {
+			// Frames that few samples have are noise, however many they are.
+			if 2*count[f] >= len(samples) || count[f] > 1 {
+				score += count[f]
+			}
+		}
+		if score >= most {
+			best, most = s, score
+		}
+	}
+	return best
+}
+
+// distinct returns what a sample is told apart by: its Lua places and its
+// native functions, and whether it shows a request. Kernel frames and leaves
+// without a name change from sample to sample and tell nothing.
+func distinct(s sampled) map[string]bool {
+	set := map[string]bool{}
+	for _, f := range s.result.Stack.Frames {
+		if f.Kind != stack.Kernel && f.Kind != stack.Unknown {
+			set[f.Place()] = true
+		}
+	}
+	if s.hasReq {
+		set[s.labels.Request] = true
+	}
+	return set
 }
 
 func hotOf(r profiler.Result) stack.Frame {

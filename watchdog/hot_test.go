@@ -15,18 +15,35 @@ func at(line int) sampled {
 }
 
 func TestRepresentativeIsWhereMostSamplesAre(t *testing.T) {
-	samples := []sampled{at(11), at(13), at(13), at(12), at(13), at(11)}
-	r, lines, ok := representative(samples)
-	if !ok || r.Stack.Frames[1].Line != 13 {
-		t.Errorf("representative %+v, want the one at line 13", r.Stack.Frames)
+	w := &worker{recent: []sampled{at(11), at(13), at(13), at(12), at(13), at(11)}}
+	best, lines := representative(w)
+	if best.result.Stack.Frames[1].Line != 13 {
+		t.Errorf("representative %+v, want the one at line 13", best.result.Stack.Frames)
 	}
 	if got, want := frameWithLines("find", lines), "find (templates.lua:13, templates.lua:11, templates.lua:12)"; got != want {
 		t.Errorf("hot frame %q, want %q", got, want)
 	}
 }
 
-func TestNothingRepresentsNoSamples(t *testing.T) {
-	if _, _, ok := representative(nil); ok {
-		t.Error("no samples, but a representative")
+func native(functions ...string) sampled {
+	var s sampled
+	for _, f := range functions {
+		s.result.Stack.Frames = append(s.result.Stack.Frames, stack.Frame{Kind: stack.Native, Function: f})
+	}
+	return s
+}
+
+func TestATypicalStackIsDeep(t *testing.T) {
+	connect := native("connect", "ngx_event_connect_peer", "ngx_http_upstream_connect", "loop", "main")
+	samples := []sampled{native("epoll_wait", "loop", "main"), connect, connect, native("free", "loop", "main"), connect}
+	if got := mostTypical(samples).result.Stack.Frames[1].Function; got != "ngx_event_connect_peer" {
+		t.Errorf("typical stack with %s, want ngx_event_connect_peer", got)
+	}
+}
+
+func TestWithoutSamplesTheLastStackTells(t *testing.T) {
+	w := &worker{result: at(13).result}
+	if best, lines := representative(w); len(best.result.Stack.Frames) != 2 || lines != nil {
+		t.Errorf("representative %+v with lines %v", best.result.Stack, lines)
 	}
 }

@@ -74,13 +74,18 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
 	labels := w.labels(a.cfg.ShowQueries)
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
-	if w.suspectedAt == 0 {
-		w.recent = append(w.recent[:0], sampled{s.When, s.Weight, r, labels})
-		return
-	}
-	if len(w.recent) < recentMax {
-		w.recent = append(w.recent, sampled{s.When, s.Weight, r, labels})
-	} else {
+	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, request: w.request, hasReq: w.hasReq})
+}
+
+// keep adds a sample to those that an incident would show.
+func (w *worker) keep(s sampled) {
+	switch {
+	case w.suspectedAt == 0 && len(w.recent) >= recentCalm:
+		copy(w.recent, w.recent[1:])
+		w.recent[len(w.recent)-1] = s
+	case len(w.recent) < recentMax:
+		w.recent = append(w.recent, s)
+	default:
 		w.dropped++
 	}
 }
@@ -264,6 +269,9 @@ func (a *Agent) transition(w *worker, d judge.Decision) {
 	bad := d.Verdict == judge.Suspect || d.Verdict.Stuck()
 	switch {
 	case bad && w.suspectedAt == 0:
+		if d.Verdict != judge.Spinning {
+			w.recent = nil // what it did before is in the flight recorder
+		}
 		w.suspectedAt, w.cpuAt, w.delayAt = w.last.Now, w.last.CPUTime, w.look.RunDelay
 		w.dropped = 0
 	case !bad:

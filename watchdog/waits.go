@@ -2,9 +2,6 @@ package watchdog
 
 import (
 	"encoding/binary"
-	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,18 +32,6 @@ func openWaitCounter(tid int) *waitCounter {
 		}
 	}
 	return c
-}
-
-func tracepoint(name string) (uint64, bool) {
-	for _, root := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
-		text, err := os.ReadFile(root + "/events/syscalls/" + name + "/id")
-		if err != nil {
-			continue
-		}
-		id, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-		return id, err == nil
-	}
-	return 0, false
 }
 
 // read returns the count so far and whether anything is being counted.

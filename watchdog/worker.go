@@ -52,7 +52,7 @@ type worker struct {
 	suspectedAt time.Duration // 0: not suspected
 	cpuAt       time.Duration // CPU time then
 	delayAt     time.Duration // run delay then
-	recent      []sampled     // since it is suspected
+	recent      []sampled     // since it is suspected, else the last few
 	dropped     int           // samples since then that were not kept
 	lockOwner   int
 	episode     *episode
@@ -70,10 +70,17 @@ type sampled struct {
 	weight time.Duration
 	result profiler.Result
 	labels profiler.Labels
+
+	request proxy.Request
+	hasReq  bool
 }
 
-// recentMax bounds the samples that are kept of one suspicion.
-const recentMax = 600
+// recentMax bounds the samples that are kept of one suspicion, recentCalm
+// those that are kept without one.
+const (
+	recentMax  = 600
+	recentCalm = 64
+)
 
 // attach begins to watch a worker.
 func (a *Agent) attach(in *instance, info proxy.Worker) error {

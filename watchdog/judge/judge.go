@@ -91,7 +91,7 @@ type Observation struct {
 type Decision struct {
 	Verdict Verdict
 	Reason  string        // one sentence with the numbers
-	Stall   time.Duration // length of the current standstill, 0 if none
+	Stall   time.Duration // length of the current standstill, or of the spinning; 0 if none
 	Ended   time.Duration // a standstill or a turn of this length ended with this observation
 	Before  Verdict       // the verdict before this observation
 	Close   bool          // wish: copy the windows with every sample
@@ -151,6 +151,9 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	s.last = o
 	s.wish(&d, l)
 	d.Verdict, d.Reason, d.Stall = s.verdict, s.reason, s.stall.length()
+	if s.verdict == Spinning {
+		d.Stall = o.Now - s.window.spinSince
+	}
 	return s, d
 }
 

@@ -223,6 +223,19 @@ func TestAnEndedStallTellsItsLength(t *testing.T) {
 	}
 }
 
+func TestSpinningHasALength(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(6*time.Second, steady, 1, func(i int) {
+		w.o.Progress++
+		w.o.Request, w.o.Activity, w.o.Counting = 7, uint64(i), true
+		w.o.EventWaits += 100
+	})
+	if w.last.Verdict != Spinning || w.last.Stall < 4*time.Second || w.last.Stall > 6*time.Second {
+		t.Errorf("%s for %v, want spinning for about 5 s", w.last.Verdict, w.last.Stall)
+	}
+}
+
 func TestALongTurnIsToldEvenIfItMovedOn(t *testing.T) {
 	w := newWorld()
 	w.observe()

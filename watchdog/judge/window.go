@@ -15,7 +15,7 @@ const (
 	spinShare     = 0.1  // a loop that spins with short sleeps in between
 	restlessRate  = 10   // voluntary switches a second: below, it never runs out of work
 	leastHandlers = 5    // different handlers within a window, or it is one long one
-	spinTurns     = 1000 // entries into the event wait a second
+	spinTurns     = 1000 // entries into the event wait in a second of CPU time
 	leastSpin     = 8    // samples that a verdict of spinning needs
 )
 
@@ -164,7 +164,6 @@ func (w *window) measure(o Observation) {
 
 // close judges a whole window that was measured.
 func (w *window) close(o Observation, l Limits) {
-	wall := o.Now - w.from.Now
 	stuck := w.share >= spinShare && w.withReq >= leastSpin && w.sameReq*5 >= w.withReq*4 && w.nMotions <= len(w.motions)
 	w.doubt = stuck && w.turns*2 >= w.words
 	before := w.result
@@ -173,10 +172,10 @@ func (w *window) close(o Observation, l Limits) {
 		w.spinSince = o.Now
 	}
 	switch {
-	case w.doubt && w.spins(o, wall) && o.Now-w.spinSince >= l.Window:
+	case w.doubt && w.turnRate(o) >= spinTurns && o.Now-w.spinSince >= l.Window:
 		w.result = Spinning
-		w.reason = fmt.Sprintf("%.0f turns of the loop a second at %.0f %% CPU for one request that does not move on for %s",
-			w.turnRate(o, wall), 100*w.share, ms(o.Now-w.spinSince))
+		w.reason = fmt.Sprintf("%.0f turns of the loop in a second of CPU, at %.0f %% CPU, for one request that does not move on for %s",
+			w.turnRate(o), 100*w.share, ms(o.Now-w.spinSince))
 	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples:
 		w.repeats++
 		// One busy second is no state; and it takes two quiet ones to leave it.
@@ -190,13 +189,12 @@ func (w *window) close(o Observation, l Limits) {
 	}
 }
 
-func (w *window) turnRate(o Observation, wall time.Duration) float64 {
-	if !o.Counting || !w.from.Counting || o.EventWaits < w.from.EventWaits {
+// turnRate is how often the loop turns in a second of the worker's own CPU
+// time: on a crowded host a second of the wall holds little of it.
+func (w *window) turnRate(o Observation) float64 {
+	cpu := o.CPUTime - w.from.CPUTime
+	if !o.Counting || !w.from.Counting || o.EventWaits < w.from.EventWaits || cpu <= 0 {
 		return 0
 	}
-	return float64(o.EventWaits-w.from.EventWaits) / wall.Seconds()
-}
-
-func (w *window) spins(o Observation, wall time.Duration) bool {
-	return w.turnRate(o, wall) >= spinTurns
+	return float64(o.EventWaits-w.from.EventWaits) / cpu.Seconds()
 }

@@ -1,0 +1,44 @@
+package watchdog
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestWaitCounterCountsEventWaits(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c := openWaitCounter(unix.Gettid())
+	defer c.close()
+	before, ok := c.read()
+	if !ok {
+		if os.Getenv("REQUIRE_BPF") != "" {
+			t.Fatal("no tracepoints of system calls")
+		}
+		t.Skip("no tracepoints of system calls")
+	}
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for range 7 {
+		if _, err := unix.EpollWait(fd, make([]unix.EpollEvent, 1), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after, _ := c.read(); after-before != 7 {
+		t.Errorf("counted %d event waits, want 7", after-before)
+	}
+}
+
+func TestNoWaitCounterCountsNothing(t *testing.T) {
+	var c *waitCounter
+	if _, ok := c.read(); ok {
+		t.Error("a counter that is not there counts")
+	}
+	c.close()
+}
