@@ -169,3 +169,34 @@ func TestScenarios(t *testing.T) {
 		})
 	}
 }
+
+// Under load the stacks are short-lived: what was copied must be enough.
+func TestScenariosUnderLoad(t *testing.T) {
+	n := startNginx(t, 1, "", luaCases+`
+		upstream backend { server 127.0.0.1:PORT; keepalive 8; }`, `
+		location /proxy { proxy_pass http://backend/text; proxy_http_version 1.1; proxy_set_header Connection ""; }
+		location /text { return 200 "some text\n"; }
+		location /lua { content_by_lua_block { ngx.say(cases.render(20000)) } }
+		location /sub { content_by_lua_block { local r = ngx.location.capture("/lua"); ngx.print(r.body) } }`)
+	n.Load(t, "/proxy", 4)
+	n.Load(t, "/sub", 2)
+	q := measure(t, n.Workers[0], 1500, 8*time.Second, nil, false)
+	report(t, q)
+	if q.samples < 300 || q.share(q.whole) < 99 {
+		t.Errorf("not good enough: %v", q)
+	}
+}
+
+// An idle worker gets to work: its first stacks count, too.
+func TestIdleToBusy(t *testing.T) {
+	n := startNginx(t, 1, "", luaCases, "location /go { content_by_lua_block { cases.gcd() } }")
+	s, p := openSampler(t), openProcess(t, n.Workers[0])
+	watch(t, s, p)
+	n.Trigger(t, "/go")
+	q := &quality{cut: map[string]int{}, bad: map[string]int{}}
+	take(t, s, 150, 4*time.Second, func(x bpf.Sample) { q.add(t, p.Understand(x), nil) })
+	report(t, q)
+	if q.samples < 100 || q.share(q.whole) < 99 {
+		t.Errorf("not good enough: %v", q)
+	}
+}

@@ -188,8 +188,8 @@ func SelfTestChild() {
 	fmt.Println(selfTestEnv)
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		for range 100 {
-			selfTestSpin(10000)
-			selfTestCall(zero, 2)
+			selfTestSpin(3000)
+			selfTestCall(zero, 10)
 		}
 	}
 	os.Exit(0)
