@@ -61,7 +61,7 @@ func (t *trial) fill() {
 	for _, s := range rec.incidents {
 		res.Incidents = append(res.Incidents, s.dir)
 		res.WorkersEvicted += s.WorkersEvicted
-		res.StallMS = max(res.StallMS, s.Numbers.StallMS)
+		res.StallMS = max(res.StallMS, s.Numbers.StallMS, s.Numbers.Standstill)
 	}
 	for _, s := range rec.stalls {
 		res.StallMS = max(res.StallMS, s.MS)

@@ -46,12 +46,13 @@ func MS(began, t time.Time) *int64 {
 // Numbers are the counters of the worker over the incident. Times are in
 // milliseconds.
 type Numbers struct {
-	StallMS    int64   `json:"stall_ms"`     // longest time without progress, CPU or (blocked) wall
-	CPUMS      int64   `json:"cpu_ms"`       // CPU time used
-	CPUShare   float64 `json:"cpu_share"`    // of one core, 0 to 1
-	RunDelayMS int64   `json:"run_delay_ms"` // waited for a CPU
-	Throttled  int64   `json:"throttled_ms"` // held back by its cgroup
-	Voluntary  int64   `json:"voluntary"`    // voluntary context switches
+	StallMS    int64   `json:"stall_ms"`      // longest time without progress, CPU or (blocked) wall
+	Standstill int64   `json:"standstill_ms"` // the same by the wall clock: what clients felt
+	CPUMS      int64   `json:"cpu_ms"`        // CPU time used
+	CPUShare   float64 `json:"cpu_share"`     // of one core, 0 to 1
+	RunDelayMS int64   `json:"run_delay_ms"`  // waited for a CPU
+	Throttled  int64   `json:"throttled_ms"`  // held back by its cgroup
+	Voluntary  int64   `json:"voluntary"`     // voluntary context switches
 }
 
 // Samples is the quality of the evidence. Taken = Shown + everything in Lost.

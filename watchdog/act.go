@@ -240,7 +240,8 @@ func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
 		e.inc.Timeline.Recovered = incident.MS(e.inc.Began, now)
 		e.act(now, "verify", e.in.Name, "done", reason)
 	}
-	e.inc.Numbers.StallMS = e.longestStall().Milliseconds()
+	stall, wall := e.longest()
+	e.inc.Numbers.StallMS, e.inc.Numbers.Standstill = stall.Milliseconds(), wall.Milliseconds()
 	e.note(now, string(outcome), reason)
 	for _, m := range e.members {
 		a.metrics.ObserveStall(e.in.Name, m.stall)
@@ -252,12 +253,12 @@ func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
 		zap.Duration("after", now.Sub(e.inc.Began)))
 }
 
-func (e *episode) longestStall() time.Duration {
-	var longest time.Duration
+// longest returns the longest standstill by its own clock and by the wall.
+func (e *episode) longest() (stall, wall time.Duration) {
 	for _, m := range e.members {
-		longest = max(longest, m.stall)
+		stall, wall = max(stall, m.stall), max(wall, m.wall)
 	}
-	return longest
+	return stall, wall
 }
 
 func (a *Agent) retain() {

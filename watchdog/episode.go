@@ -38,6 +38,7 @@ type member struct {
 	w       *worker // nil: gone
 	verdict judge.Verdict
 	stall   time.Duration
+	wall    time.Duration // of the standstill, by the wall clock
 	proven  bool
 	evicted bool
 	since   time.Time
@@ -129,6 +130,9 @@ func (m *member) update() {
 	}
 	d := m.w.decision
 	m.verdict, m.stall = d.Verdict, max(m.stall, d.Stall)
+	if d.Verdict.Stuck() {
+		m.wall = max(m.wall, d.Wall)
+	}
 	m.proven = m.w.crumb.Active
 }
 

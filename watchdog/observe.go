@@ -297,7 +297,7 @@ func (a *Agent) stallEnded(w *worker, d judge.Decision) {
 		frames = places(w.recent[n-1].result.Stack)
 	}
 	a.log.Info("stall", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Time("at", a.clock.wallAt(w.last.Now)),
-		zap.Int64("ms", d.Ended.Milliseconds()), zap.String("request", request), zap.Strings("frames", frames))
+		zap.Int64("ms", d.Ended.Milliseconds()), zap.Int64("wall_ms", d.Over.Milliseconds()), zap.String("request", request), zap.Strings("frames", frames))
 }
 
 // places lists the frames of a stack, leaf first.

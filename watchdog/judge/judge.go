@@ -93,6 +93,8 @@ type Decision struct {
 	Reason  string        // one sentence with the numbers
 	Stall   time.Duration // length of the current standstill, or of the spinning; 0 if none
 	Ended   time.Duration // a standstill or a turn of this length ended with this observation
+	Wall    time.Duration // wall time of the current standstill
+	Over    time.Duration // wall time of the one that ended
 	Before  Verdict       // the verdict before this observation
 	Close   bool          // wish: copy the windows with every sample
 	Burst   bool          // wish: sample at the burst rate
@@ -142,15 +144,17 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	if o.Waiting != "" {
 		s.waiting = o.Waiting
 	}
+	stood := o.Now - s.stall.from
 	ended := max(s.progress(o, l), s.turn.ended)
 	s.window.add(o)
 	s.verdict, s.reason = s.decide(o, l)
 	if s.verdict == Healthy || s.verdict == Saturated {
-		d.Ended = ended
+		d.Ended, d.Over = ended, max(stood, ended)
 	}
 	s.last = o
 	s.wish(&d, l)
 	d.Verdict, d.Reason, d.Stall = s.verdict, s.reason, s.stall.length()
+	d.Wall = o.Now - s.stall.from
 	if s.verdict == Spinning {
 		d.Stall = o.Now - s.window.spinSince
 	}
