@@ -36,21 +36,20 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	set.SetOutput(stdio.Err)
 	opt := Options{}
 	set.StringVar(&opt.Mode, "mode", ModeEnforce, "`enforce` or observe")
+	set.StringVar(&opt.Binary, "agent", "", "start this spinguard `program` as the agent (default: this very program)")
 	out := set.String("out", "", "keep results below this `folder` (default: a fresh one)")
 	asJSON := set.Bool("json", false, "print one JSON object per run, and nothing else")
 	runs := set.Int("runs", 1, "run the whole list this many times")
-	set.Usage = func() {
-		fmt.Fprintf(stdio.Err, usage, list())
-		set.PrintDefaults()
-	}
+	set.Usage = func() {} // told below, where it is known whether it was asked for
 	names, err := parseMixed(set, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+		help(set, stdio.Out)
 		return 0
 	case err != nil:
 		return 2
 	case len(names) == 0:
-		set.Usage()
+		help(set, stdio.Err)
 		return 2
 	case *runs < 1 || *runs > 10_000:
 		fmt.Fprintf(stdio.Err, "drill: --runs %d is not between 1 and 10000\n", *runs)
@@ -66,6 +65,12 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	}
 	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON}
 	return s.run(ctx, scenarios, *runs)
+}
+
+func help(set *flag.FlagSet, w io.Writer) {
+	fmt.Fprintf(w, usage, list())
+	set.SetOutput(w)
+	set.PrintDefaults()
 }
 
 // parseMixed accepts flags before, between and after the names.

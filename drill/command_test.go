@@ -1,0 +1,132 @@
+package drill
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Command(t.Context(), IO{Out: &out, Err: &err}, args)
+	return code, out.String(), err.String()
+}
+
+func TestCommandUsedWrongly(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"", "Usage: spinguard drill"},
+		{"nobody-knows", "nobody-knows is neither a scenario"},
+		{"./gcd-nan", "./gcd-nan is neither a scenario"},
+		{"/tmp", "/tmp holds no case.yaml"},
+		{"gcd-nan --mode maybe", `mode "maybe" is neither enforce nor observe`},
+		{"gcd-nan --runs 0", "--runs 0 is not between"},
+		{"gcd-nan --what", "flag provided but not defined: -what"},
+	} {
+		code, out, err := command(t, strings.Fields(tt.args)...)
+		if code != 2 || !strings.Contains(err, tt.want) || out != "" {
+			t.Errorf("drill %s: code %d, stdout %q, stderr %q; want 2 and %s", tt.args, code, out, err, tt.want)
+		}
+	}
+}
+
+func TestCommandHelp(t *testing.T) {
+	code, out, _ := command(t, "--help")
+	if code != 0 || !strings.Contains(out, "gcd-nan-storm") || !strings.Contains(out, "case:gcd-nan") {
+		t.Errorf("code %d, stdout %q", code, out)
+	}
+}
+
+func TestNameWinsOverFolder(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("stopped", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(goodCase, "name: shop", "name: mine", 1)
+	if err := os.WriteFile(filepath.Join("stopped", caseFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for arg, want := range map[string]string{"stopped": "stopped", "./stopped": "mine", "stopped/": "mine"} {
+		sc, err := Find(arg)
+		if err != nil || sc.Case.Name != want {
+			t.Errorf("Find(%s): %v, %v, want %s", arg, sc, err, want)
+		}
+	}
+}
+
+func TestCommandPrintsOneObjectPerRun(t *testing.T) {
+	need(t, "nginx")
+	dir := t.TempDir()
+	code, out, stderr := command(t, "os-execute", "--mode", "none", "--json", "--out", dir, "--runs", "2")
+	if code != 0 || stderr != "" {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines: %q", len(lines), out)
+	}
+	for i, want := range []string{"os-execute", "os-execute-2"} {
+		var r Result
+		if err := json.Unmarshal([]byte(lines[i]), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Name != "os-execute" || !r.Passed || r.Out != filepath.Join(dir, want) {
+			t.Errorf("run %d: %+v", i+1, r)
+		}
+		if kept, err := os.ReadFile(filepath.Join(r.Out, "result.json")); err != nil || strings.TrimSpace(string(kept)) != lines[i] {
+			t.Errorf("run %d: result.json is %q, %v", i+1, kept, err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	sc, c, rec := healthyTrial()
+	rec.problems = []string{"something went wrong"}
+	res := judge(sc, c, ModeEnforce, rec)
+	res.Out, res.Seconds = "/out/gcd-nan", 12.34
+	var b bytes.Buffer
+	s := series{stdio: IO{Out: &b}}
+	s.line(Line{Kind: "prepare", MS: -1, Text: "starting"})
+	s.line(Line{Kind: "confirmed", MS: 312, Text: "runaway"})
+	s.table(&res)
+	golden(t, "table.txt", b.String())
+	s.stdio.Colour = true
+	b.Reset()
+	s.table(&res)
+	if !strings.Contains(b.String(), "\x1b[31mFAILED\x1b[0m") {
+		t.Errorf("no colours on a terminal: %q", b.String())
+	}
+}
+
+func TestFreshDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "x")
+	for _, want := range []string{dir, dir + "-2", dir + "-3"} {
+		if got, err := freshDir(dir); err != nil || got != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+func TestStallLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "agent.log")
+	lines := `not JSON
+{"msg":"verdict","pid":1}
+{"msg":"stall","pid":1,"at":"2026-07-13T22:51:59Z","ms":150}
+{"msg":"stall","pid":2,"at":"2026-07-13T22:52:01Z","ms":320,"request":"GET /report","frames":["rounds (work.lua:6)"]}
+`
+	if err := os.WriteFile(file, []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := stallLog{file}.read(zero)
+	if err != nil || len(got) != 1 || got[0].MS != 320 || got[0].PID != 2 || !got[0].At.Equal(zero.Add(time.Second)) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
