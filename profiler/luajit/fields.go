@@ -23,7 +23,7 @@ func (vm *VM) Table(mem procmem.Memory, addr uint64, limit int) []stack.Value {
 	if n := min(int(t.asize), limit); n > 0 {
 		for i, b := 0, r.bytes(t.array, n*8); len(b) >= 8; i, b = i+1, b[8:] {
 			if v := tv(binary.LittleEndian.Uint64(b)); v.tag() != tagNil {
-				out = append(out, vm.entry(r, strconv.Itoa(i), v))
+				out = append(out, vm.value(r, strconv.Itoa(i), v, false))
 			}
 		}
 	}
@@ -33,19 +33,10 @@ func (vm *VM) Table(mem procmem.Memory, addr uint64, limit int) []stack.Value {
 			if name, err := strconv.Unquote(text); err == nil {
 				text = name
 			}
-			out = append(out, vm.entry(r, text, v))
+			out = append(out, vm.value(r, text, v, false))
 		}
 		return len(out) < limit
 	})
 	slices.SortFunc(out[named:], func(a, b stack.Value) int { return strings.Compare(a.Name, b.Name) })
 	return out
-}
-
-func (vm *VM) entry(r reader, name string, v tv) stack.Value {
-	kind, text := vm.describe(r, v)
-	e := stack.Value{Name: name, Type: kind, Text: text}
-	if kind == "table" {
-		e.Addr = v.addr()
-	}
-	return e
 }

@@ -19,7 +19,11 @@ const (
 // value turns a tagged value into what a stack shows of it.
 func (vm *VM) value(r reader, name string, v tv, argument bool) stack.Value {
 	kind, text := vm.describe(r, v)
-	return stack.Value{Name: name, Type: kind, Text: text, Argument: argument}
+	out := stack.Value{Name: name, Type: kind, Text: text, Argument: argument}
+	if kind == "table" {
+		out.Addr = v.addr()
+	}
+	return out
 }
 
 // describe turns a tagged value into its type and a short printable text.
