@@ -12,7 +12,9 @@ import (
 // key=value a line, such as samples_taken=1200 or lost_ring=3.
 type Account struct {
 	Taken, Shown, Lost int64  // -1 where the profile does not say
-	Reasons            []Note // why samples were lost, by name: "ring" "3"
+	Truncated          int64  // of those shown; -1 where the profile does not say
+	Losses             []Note // why samples were lost: "ring" "3"
+	Cuts               []Note // why stacks are truncated: "no_rule" "2"
 	Notes              []Note // every other key=value, in order
 }
 
@@ -20,9 +22,9 @@ type Account struct {
 type Note struct{ Key, Value string }
 
 // readAccount sorts out a profile's comments. "samples_" before a key may be
-// left out; a key lost_X counts samples lost for the reason X.
+// left out; lost_X and truncated_X count samples by the reason X.
 func readAccount(comments []string) Account {
-	a := Account{Taken: -1, Shown: -1, Lost: -1}
+	a := Account{Taken: -1, Shown: -1, Lost: -1, Truncated: -1}
 	for _, c := range comments {
 		for line := range strings.Lines(c) {
 			if line = strings.TrimSpace(clean(line)); line != "" {
@@ -30,7 +32,9 @@ func readAccount(comments []string) Account {
 			}
 		}
 	}
-	slices.SortFunc(a.Reasons, func(x, y Note) int { return cmp.Compare(x.Key, y.Key) })
+	byKey := func(x, y Note) int { return cmp.Compare(x.Key, y.Key) }
+	slices.SortStableFunc(a.Losses, byKey)
+	slices.SortStableFunc(a.Cuts, byKey)
 	return a
 }
 
@@ -41,22 +45,32 @@ func (a *Account) line(line string) {
 		return
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
-	short := strings.TrimPrefix(key, "samples_")
-	if err != nil || n < 0 {
-		short = ""
-	}
-	switch {
-	case short == "taken":
-		a.Taken = n
-	case short == "shown":
-		a.Shown = n
-	case short == "lost":
-		a.Lost = n
-	case strings.HasPrefix(short, "lost_"):
-		a.Reasons = append(a.Reasons, Note{Key: strings.TrimPrefix(short, "lost_"), Value: value})
-	default:
+	if err != nil || n < 0 || !a.number(strings.TrimPrefix(key, "samples_"), value, n) {
 		a.Notes = append(a.Notes, Note{Key: key, Value: value})
 	}
+}
+
+// number takes a count that the account knows, and tells whether it did.
+func (a *Account) number(key, value string, n int64) bool {
+	switch key {
+	case "taken":
+		a.Taken = n
+	case "shown":
+		a.Shown = n
+	case "lost":
+		a.Lost = n
+	case "truncated":
+		a.Truncated = n
+	default:
+		if reason, ok := strings.CutPrefix(key, "lost_"); ok {
+			a.Losses = append(a.Losses, Note{Key: reason, Value: value})
+		} else if reason, ok := strings.CutPrefix(key, "truncated_"); ok {
+			a.Cuts = append(a.Cuts, Note{Key: reason, Value: value})
+		} else {
+			return false
+		}
+	}
+	return true
 }
 
 // comments is the inverse of readAccount.
@@ -65,13 +79,16 @@ func (a Account) comments() []string {
 	for _, c := range []struct {
 		key string
 		n   int64
-	}{{"samples_taken", a.Taken}, {"samples_shown", a.Shown}, {"samples_lost", a.Lost}} {
+	}{{"taken", a.Taken}, {"shown", a.Shown}, {"lost", a.Lost}, {"truncated", a.Truncated}} {
 		if c.n >= 0 {
-			out = append(out, fmt.Sprintf("%s=%d", c.key, c.n))
+			out = append(out, fmt.Sprintf("samples_%s=%d", c.key, c.n))
 		}
 	}
-	for _, r := range a.Reasons {
-		out = append(out, "lost_"+r.Key+"="+r.Value)
+	for _, r := range a.Losses {
+		out = append(out, "lost_"+r.String())
+	}
+	for _, r := range a.Cuts {
+		out = append(out, "truncated_"+r.String())
 	}
 	for _, n := range a.Notes {
 		out = append(out, n.String())
@@ -93,16 +110,45 @@ func (a Account) Sentence() string {
 	if a.Taken < 0 || a.Shown < 0 || a.Lost < 0 {
 		return "The profile does not say how many samples were lost."
 	}
-	s := fmt.Sprintf("Samples: %s taken = %s shown + %s lost", thousands(a.Taken), thousands(a.Shown), thousands(a.Lost))
-	if len(a.Reasons) > 0 {
-		var parts []string
-		for _, r := range a.Reasons {
-			parts = append(parts, strings.ReplaceAll(r.Key, "_", " ")+" "+r.Value)
+	s := fmt.Sprintf("Samples: %s taken = %s shown + %s lost%s.",
+		thousands(a.Taken), thousands(a.Shown), thousands(a.Lost), reasons(a.Losses))
+	if a.Lost > a.Taken || a.Taken != a.Shown+a.Lost {
+		s += " These numbers do not add up."
+	}
+	if a.Truncated >= 0 {
+		s += fmt.Sprintf(" Of those shown, %s %s truncated%s.", thousands(a.Truncated), are(a.Truncated), reasons(a.Cuts))
+	}
+	return s
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// reasons lists counts in brackets: " (ring full 9, window cut 6)".
+func reasons(list []Note) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, r := range list {
+		parts = append(parts, strings.ReplaceAll(r.Key, "_", " ")+" "+r.Value)
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// notes joins the other comments, with their keys as words.
+func (a Account) notes() string {
+	var parts []string
+	for _, n := range a.Notes {
+		if n.Key == "" {
+			parts = append(parts, n.Value)
+			continue
 		}
-		s += " (" + strings.Join(parts, ", ") + ")"
+		parts = append(parts, strings.ReplaceAll(n.Key, "_", " ")+": "+n.Value)
 	}
-	if a.Taken != a.Shown+a.Lost {
-		s += ". These numbers do not add up"
-	}
-	return s + "."
+	return strings.Join(parts, "  ·  ")
 }

@@ -56,7 +56,7 @@ func TestHTMLInBrowser(t *testing.T) {
 }
 
 func htmlZoom(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
+	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	b.want(pageShare("gcd wrr.lua:12"), "3220")
 	b.click(pageBox("ngx_http_proxy_handler"))
 	b.want(pageShare("ngx_http_proxy_handler"), "10000")
@@ -73,7 +73,7 @@ func htmlZoom(t *testing.T, browser context.Context) {
 }
 
 func htmlSearch(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
+	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	for term, want := range map[string]string{
 		"gcd":           "matched 57.25 % in 2 frames",
 		"^gcd.*13$":     "matched 25.10 % in 1 frame",
@@ -96,7 +96,7 @@ func htmlSearch(t *testing.T, browser context.Context) {
 }
 
 func htmlViews(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
+	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	below := func(x, y string) string {
 		return pageBox(x) + `.getBoundingClientRect().y > ` + pageBox(y) + `.getBoundingClientRect().y`
 	}
@@ -112,7 +112,7 @@ func htmlViews(t *testing.T, browser context.Context) {
 }
 
 func htmlKeyboard(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
+	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	focused := `document.activeElement.__data__?.data.name`
 	b.want(`document.querySelectorAll("g.frame[tabindex]").length`, "1")
 	b.do(focusOn(`document.querySelector("g.frame[tabindex]")`))
@@ -133,7 +133,7 @@ func htmlKeyboard(t *testing.T, browser context.Context) {
 }
 
 func htmlLabels(t *testing.T, browser context.Context, agent *Profile) {
-	b := open(t, browser, htmlFile(t, agent))
+	b := openFile(t, browser, htmlFile(t, agent))
 	choose := func(key, value string) {
 		t.Helper()
 		b.want(`(() => { const s = document.querySelector('select[data-key="`+key+`"]');
@@ -158,7 +158,7 @@ func htmlLabels(t *testing.T, browser context.Context, agent *Profile) {
 }
 
 func htmlTable(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
+	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	b.want(firstRow, "gcd wrr.lua:12 32.16 % 410 samples 32.16 % 410 samples")
 	b.click(`document.querySelectorAll("#top-head button")[2]`) // by total
 	b.want(firstRow, "__libc_start_main 0.00 % 0 samples 98.82 % 1,260 samples")
@@ -170,7 +170,7 @@ func htmlTable(t *testing.T, browser context.Context) {
 }
 
 func htmlDifference(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, difference(t)))
+	b := openFile(t, browser, htmlFile(t, difference(t)))
 	fill := func(name string) string { return pageBox(name) + `.querySelector("rect").getAttribute("fill")` }
 	b.want(fill("find wrr.lua:71"), "rgb(232,80,70)")
 	b.want(fill("epoll_wait"), "rgb(88,145,240)")
@@ -179,7 +179,7 @@ func htmlDifference(t *testing.T, browser context.Context) {
 }
 
 func htmlHostile(t *testing.T, browser context.Context) {
-	b := open(t, browser, htmlFile(t, hostileProfile(t)))
+	b := openFile(t, browser, htmlFile(t, hostileProfile(t)))
 	b.want(`document.querySelectorAll("script").length`, "2")
 	b.want(`document.querySelectorAll("img").length`, "0")
 	b.want(pageBox("<script>alert(1)</script> <script>alert(1)</script>")+`.__data__.depth`, "1")
@@ -188,8 +188,8 @@ func htmlHostile(t *testing.T, browser context.Context) {
 func htmlDark(t *testing.T, browser context.Context) {
 	file := htmlFile(t, load(t, "testdata/worker.folded"))
 	color := `getComputedStyle(document.body).backgroundColor`
-	open(t, browser, file).want(color, "rgb(255, 255, 255)")
-	open(t, browser, file, darkScheme()).want(color, "rgb(21, 23, 26)")
+	openFile(t, browser, file).want(color, "rgb(255, 255, 255)")
+	openFile(t, browser, file, darkScheme()).want(color, "rgb(21, 23, 26)")
 }
 
 // syntheticFolded makes distinct stacks of depth 30 out of 2,195 functions. A
@@ -212,7 +212,7 @@ func syntheticFolded(w io.Writer, stacks int, skew float64) {
 func htmlLarge(t *testing.T, browser context.Context) {
 	var text strings.Builder
 	syntheticFolded(&text, 100_000, 4)
-	b := open(t, browser, htmlFile(t, readText(t, text.String())))
+	b := openFile(t, browser, htmlFile(t, readText(t, text.String())))
 	b.want(`document.querySelectorAll("g.frame").length > 500`, "true")
 	b.want(`/Graph of callees: [0-9,]+ frames below/.test(document.getElementById("notes").textContent)`, "true")
 	b.slash()

@@ -25,7 +25,7 @@ func TestSVGInBrowser(t *testing.T) {
 }
 
 func svgZoom(t *testing.T, browser context.Context) {
-	b := open(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
+	b := openFile(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
 	gcd, proxy, wait := svgFrame("0", "gcd wrr.lua:12"), svgFrame("0", "ngx_http_proxy_handler"), svgFrame("0", "epoll_wait")
 	width := func(f string) string { return f + `.querySelector("rect").getAttribute("width")` }
 	before := b.text(width(gcd))
@@ -47,7 +47,7 @@ func svgZoom(t *testing.T, browser context.Context) {
 }
 
 func svgKeyboard(t *testing.T, browser context.Context) {
-	b := open(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
+	b := openFile(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
 	focused := `document.activeElement.firstChild.textContent.split("\n")[0]`
 	b.want(`(document.querySelector(".frames g").focus(), `+focused+`)`, "all")
 	b.keys(kb.ArrowUp) // the widest child
@@ -64,7 +64,7 @@ func svgKeyboard(t *testing.T, browser context.Context) {
 }
 
 func svgSearch(t *testing.T, browser context.Context) {
-	b := open(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
+	b := openFile(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}))
 	match := `document.querySelector(".match").textContent`
 	b.slash()
 	b.keys("gcd")
@@ -97,7 +97,7 @@ func svgInline(t *testing.T, browser context.Context) {
 		_, err := WriteSVG(b, difference(t), SVGOptions{Inline: true, Icicle: true})
 		return err
 	})
-	b := open(t, browser, file)
+	b := openFile(t, browser, file)
 	b.want(`document.querySelectorAll(".sgf.live").length`, "2")
 	b.click(svgFrame("1", "gcd wrr.lua:12"))
 	b.want(svgFrame("1", "gcd wrr.lua:12")+`.querySelector("rect").getAttribute("width")`, "100%")
@@ -108,7 +108,7 @@ func svgInline(t *testing.T, browser context.Context) {
 }
 
 func svgHostile(t *testing.T, browser context.Context) {
-	b := open(t, browser, svgFile(t, hostileProfile(t), SVGOptions{}))
+	b := openFile(t, browser, svgFile(t, hostileProfile(t), SVGOptions{}))
 	b.want(`document.querySelectorAll(".sgf.live").length`, "1")
 	b.want(`document.querySelectorAll("script").length`, "1")
 	b.want(`document.querySelectorAll("img").length`, "0")
@@ -120,13 +120,13 @@ func svgHostile(t *testing.T, browser context.Context) {
 func svgDark(t *testing.T, browser context.Context) {
 	file := svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{})
 	fill := `getComputedStyle(document.querySelector(".bg")).fill`
-	open(t, browser, file).want(fill, "rgb(255, 255, 255)")
-	open(t, browser, file, darkScheme()).want(fill, "rgb(21, 23, 26)")
+	openFile(t, browser, file).want(fill, "rgb(255, 255, 255)")
+	openFile(t, browser, file, darkScheme()).want(fill, "rgb(21, 23, 26)")
 }
 
 // svgWidth: the picture fills the window, and labels grow with their boxes.
 func svgWidth(t *testing.T, browser context.Context) {
-	b := open(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}), viewport(2400, 900))
+	b := openFile(t, browser, svgFile(t, load(t, "testdata/worker.folded"), SVGOptions{}), viewport(2400, 900))
 	b.want(`Math.round(document.querySelector(".frames").getBoundingClientRect().width)`, "2380")
 	b.want(svgFrame("0", "schedule_hrtimeout_range")+`.querySelector("text").textContent`, "schedule_hrtimeout_range")
 	b.do(viewport(600, 900))

@@ -61,9 +61,9 @@ func openBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// open loads a file as file://… and fails the test at its end if the page
+// openFile loads a file as file://… and fails the test at its end if the page
 // asked for anything else, threw, or opened a dialog.
-func open(t *testing.T, browser context.Context, file string, steps ...step) *tab {
+func openFile(t *testing.T, browser context.Context, file string, steps ...step) *tab {
 	t.Helper()
 	b := newTab(t, browser, "file://"+file)
 	b.do(append(steps, chromedp.Navigate("file://"+file))...)

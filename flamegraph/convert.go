@@ -22,6 +22,8 @@ type Summary struct {
 	Bytes     int64  `json:"bytes"`              // size of the output
 }
 
+const pprofEnding = ".pb.gz"
+
 // format is one kind of output.
 type format struct {
 	ending string
@@ -41,7 +43,7 @@ var formats = []format{
 	}},
 	{".folded", func(w io.Writer, p *Profile, _ *Summary) error { return p.WriteFolded(w) }},
 	{".speedscope.json", func(w io.Writer, p *Profile, _ *Summary) error { return p.WriteSpeedscope(w) }},
-	{".pb.gz", func(w io.Writer, p *Profile, _ *Summary) error { return p.WritePprof(w) }},
+	{pprofEnding, func(w io.Writer, p *Profile, _ *Summary) error { return p.WritePprof(w) }},
 }
 
 // Drawn counts the boxes of a picture.
@@ -64,8 +66,14 @@ func Endings() []string {
 // that the ending of out names. With a base the output is the difference of
 // the two. The file appears whole or not at all.
 func Convert(in, base, out string) (Summary, error) {
-	if _, err := formatOf(out); err != nil {
+	f, err := formatOf(out)
+	if err != nil {
 		return Summary{}, err
+	}
+	if f.ending == pprofEnding {
+		if s, done, err := convertPprof(in, base, out); done {
+			return s, err
+		}
 	}
 	p, err := Load(in)
 	if err != nil {
@@ -90,12 +98,16 @@ func (p *Profile) WriteFile(out string) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{
-		Output: out, Format: strings.TrimPrefix(f.ending, "."), Stacks: p.Stacks(),
-		Total: p.total, BaseTotal: p.baseSum, Unit: p.Unit,
-	}
+	s := p.summary(out, f.ending)
 	s.Bytes, err = writeWhole(out, func(w io.Writer) error { return f.write(w, p, &s) })
 	return s, err
+}
+
+func (p *Profile) summary(out, ending string) Summary {
+	return Summary{
+		Output: out, Format: strings.TrimPrefix(ending, "."), Stacks: p.Stacks(),
+		Total: p.total, BaseTotal: p.baseSum, Unit: p.Unit,
+	}
 }
 
 func formatOf(out string) (format, error) {

@@ -94,3 +94,36 @@ func TestEmptyProfile(t *testing.T) {
 		}
 	}
 }
+
+// TestPprofStaysWhole: from pprof to pprof nothing is lost that a picture does
+// not need, and a difference is one to pprof as well.
+func TestPprofStaysWhole(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.pb.gz"), filepath.Join(dir, "out.pb.gz")
+	p := agentProfile()
+	p.Mapping[0].BuildID = "abcd"
+	f, err := os.Create(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Write(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Convert(in, "", out); err != nil || s.Total != 180e6 || s.Format != "pb.gz" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	want, err := loadPprof(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := loadPprof(out)
+	if err != nil || got.String() != want.String() || got.Mapping[0].BuildID != "abcd" {
+		t.Errorf("%v: written\n%v\nwant\n%v", err, got, want)
+	}
+	if s, err := Convert(in, in, out); err != nil || s.Total != s.BaseTotal || s.Total != 180e6 {
+		t.Errorf("difference to itself: %+v, %v", s, err)
+	}
+	if d := load(t, out); !d.Differential() || d.Account.Taken != 20 {
+		t.Errorf("difference read back: %+v", d.Account)
+	}
+}

@@ -1,6 +1,9 @@
 package flamegraph
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // page is the data of the HTML page. Its arrays are flat, to be small.
 type page struct {
@@ -60,8 +63,8 @@ func newPage(p *Profile, limit int) (*page, Drawn) {
 	pg.narrowNote(up, least, "callers")
 	pg.Labels = q.pageLabels()
 	pg.Top = pg.top()
-	for _, key := range dropped {
-		pg.notes = append(pg.notes, fmt.Sprintf("No filter by %s: too many values to keep in the page.", key))
+	if len(dropped) > 0 {
+		pg.notes = append(pg.notes, fmt.Sprintf("No filter by %s: too many values to keep in the page.", fit(strings.Join(dropped, ", "), 300)))
 	}
 	return pg, drawn
 }

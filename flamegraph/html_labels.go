@@ -10,10 +10,13 @@ import (
 const (
 	maxValues = 50   // of one label key; the rest become otherValue
 	maxSets   = 5000 // combinations of label values
+	maxKeys   = 16   // label keys that get a filter
 	// otherValue stands for the values of a key beyond maxValues.
 	otherValue = "(other)"
-	// stateKey is the label that tells what the VM was doing.
-	stateKey = "VM state"
+	// stateKey is the label that tells what the VM was doing, worked out from
+	// the frames for want of givenState, which the profiler writes.
+	stateKey   = "VM state"
+	givenState = "vm_state"
 )
 
 // faceted returns the profile with label sets that a page can carry: few
@@ -22,14 +25,20 @@ const (
 func (p *Profile) faceted() (*Profile, []string) {
 	weights := p.labelWeights()
 	var dropped []string
+	drop := func() {
+		key := mostValues(weights)
+		delete(weights, key)
+		dropped = append(dropped, key)
+	}
+	for len(weights) > maxKeys {
+		drop()
+	}
 	for {
 		q := p.withFacets(weights)
 		if len(q.sets) <= maxSets || len(weights) == 0 {
 			return q, dropped
 		}
-		key := mostValues(weights)
-		delete(weights, key)
-		dropped = append(dropped, key)
+		drop()
 	}
 }
 
@@ -91,7 +100,8 @@ func (p *Profile) withFacets(weights map[string]map[string]int64) *Profile {
 	for i, set := range p.sets {
 		reduced[i] = reduce(set, weights)
 	}
-	lua := slices.ContainsFunc(p.frames, func(f Frame) bool { return f.Kind == stack.Lua || f.Kind == stack.Trace })
+	_, said := weights[givenState]
+	lua := !said && slices.ContainsFunc(p.frames, func(f Frame) bool { return f.Kind == stack.Lua || f.Kind == stack.Trace })
 	known := make(map[stateOf]uint32)
 	q := *p
 	q.stacks = slices.Clone(p.stacks)

@@ -3,6 +3,7 @@ package flamegraph
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,31 +23,47 @@ func Load(path string) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return Read(f, filepath.Base(path))
 }
 
 // Read reads a profile in any of the formats of Load. The name is used in
 // titles and errors.
 func Read(r io.Reader, name string) (*Profile, error) {
-	in := bufio.NewReaderSize(r, 1<<18)
+	in, text, closer, err := open(r, name)
+	if err != nil {
+		return nil, err
+	}
+	defer closer()
+	if text {
+		return readFolded(in, name)
+	}
+	p, err := parsePprof(in, name)
+	if err != nil {
+		return nil, err
+	}
+	return FromPprof(p, name, "")
+}
+
+// open unpacks the input if it is gzipped and tells whether it is text. The
+// closer is never nil unless there is an error.
+func open(r io.Reader, name string) (in *bufio.Reader, text bool, closer func(), err error) {
+	in, closer = bufio.NewReaderSize(r, 1<<18), func() {}
 	head, _ := in.Peek(2)
 	if len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
 		zr, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: gzip: %w", name, err)
+			return nil, false, nil, fmt.Errorf("%s: gzip: %w", name, err)
 		}
-		defer func() { _ = zr.Close() }()
+		closer = func() { _ = zr.Close() }
 		in = bufio.NewReaderSize(&bounded{r: zr, left: maxInput}, 1<<18)
 	}
-	head, err := in.Peek(4096)
-	if len(head) == 0 && err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	head, err = in.Peek(3)
+	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
+		closer()
+		return nil, false, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if looksLikeText(head) {
-		return readFolded(in, name)
-	}
-	return readPprof(&bounded{r: in, left: maxInput}, name)
+	return in, looksLikeText(head), closer, nil
 }
 
 // looksLikeText tells folded text from a protocol buffer, which begins with a
@@ -66,19 +83,19 @@ func looksLikeText(head []byte) bool {
 	}
 }
 
-func readPprof(r io.Reader, name string) (*Profile, error) {
-	data, err := io.ReadAll(r)
+func parsePprof(r io.Reader, name string) (*profile.Profile, error) {
+	data, err := io.ReadAll(&bounded{r: r, left: maxInput})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	in, err := profile.ParseUncompressed(data)
+	p, err := profile.ParseUncompressed(data)
 	if err == nil {
-		err = in.CheckValid()
+		err = p.CheckValid()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: neither pprof nor folded text: %w", name, err)
 	}
-	return FromPprof(in, name, "")
+	return p, nil
 }
 
 // bounded fails, where io.LimitReader would end quietly.

@@ -40,7 +40,8 @@ func (p *Profile) WriteSpeedscope(w io.Writer) error {
 	if p.diff {
 		s.raw(",").profile("base of "+clean(p.Name), true)
 	}
-	s.raw("]}\n")
+	// The format has no place for an account, but allows for more fields.
+	s.raw(`],"comments":`).value(append([]string{}, p.Account.comments()...)).raw("}\n")
 	if s.err != nil {
 		return s.err
 	}

@@ -15,10 +15,11 @@ import (
 
 // speedscopeFile has the fields that the format's schema knows and requires.
 type speedscopeFile struct {
-	Schema             string `json:"$schema"`
-	Exporter           string `json:"exporter"`
-	Name               string `json:"name"`
-	ActiveProfileIndex int    `json:"activeProfileIndex"`
+	Schema             string   `json:"$schema"`
+	Exporter           string   `json:"exporter"`
+	Name               string   `json:"name"`
+	Comments           []string `json:"comments"` // ours
+	ActiveProfileIndex int      `json:"activeProfileIndex"`
 	Shared             struct {
 		Frames []speedscopeFrame `json:"frames"`
 	} `json:"shared"`

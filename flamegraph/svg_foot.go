@@ -26,14 +26,6 @@ func (s *svgWriter) footer() []string {
 	return lines
 }
 
-func (a Account) notes() string {
-	var parts []string
-	for _, n := range a.Notes {
-		parts = append(parts, n.String())
-	}
-	return strings.Join(parts, "  ·  ")
-}
-
 // wrap breaks a line at spaces into at most so many lines.
 func wrap(s string, columns, lines int) []string {
 	var out []string
