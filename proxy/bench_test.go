@@ -84,7 +84,7 @@ func benchmarkRequest(b *testing.B, find func(procmem.Memory, procmem.Window)) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	b.ReportAllocs()
 	for b.Loop() {
 		find(mem, window)

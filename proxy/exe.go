@@ -145,8 +145,10 @@ func (t *table) lookup(names map[string]bool) map[string]elfSymbol {
 			continue
 		}
 		name := cString(t.strings, binary.LittleEndian.Uint32(b))
-		if names[name] {
-			found[name] = elfSymbol{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
+		s := elfSymbol{binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}
+		// Anybody may run a made-up executable: no address that overflows.
+		if names[name] && s.value < 1<<56 && s.size < 1<<32 {
+			found[name] = s
 		}
 	}
 	return found
@@ -164,8 +166,8 @@ func cString(b []byte, at uint32) string {
 }
 
 var (
-	nginxSays   = regexp.MustCompile(`nginx version: ([A-Za-z][\w-]*)/(\d[\w.+-]*)`)
-	nginxServer = regexp.MustCompile(`\x00(nginx|openresty|Tengine|angie|Angie|freenginx)/(\d[\w.+-]*)\x00`)
+	nginxSays   = regexp.MustCompile(`nginx version: ([A-Za-z][\w-]{0,31})/(\d[\w.+-]{0,63})`)
+	nginxServer = regexp.MustCompile(`\x00(nginx|openresty|Tengine|angie|Angie|freenginx)/(\d[\w.+-]{0,63})\x00`)
 	haproxySays = regexp.MustCompile(`\d+\.\d+[\w.+-]*`)
 )
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -192,8 +193,29 @@ func (f *Finder) assemble() []Proxy {
 		}
 		return a.Master < b.Master
 	})
+	for i := range proxies {
+		proxies[i].clean()
+	}
 	f.names.give(proxies)
 	return proxies
+}
+
+// clean makes text of foreign processes valid UTF-8 of bounded length, since
+// it goes into metrics and JSON.
+func (p *Proxy) clean() {
+	for _, text := range []*string{&p.Exe, &p.Prefix, &p.ConfPath, &p.Version} {
+		*text = cleanText(*text)
+	}
+	for _, list := range [][]string{p.Listen, p.StatsSock} {
+		for i := range list {
+			list[i] = cleanText(list[i])
+		}
+	}
+}
+
+func cleanText(s string) string {
+	const limit = 1024
+	return strings.ToValidUTF8(s[:min(len(s), limit)], "?")
 }
 
 func sortWorkers(ws []Worker) {

@@ -45,7 +45,7 @@ func checkProgress(t *testing.T, w Worker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	msec, err := procmem.Uint64(mem, w.Progress.Addr)
 	if err != nil || w.Progress.Size != 8 || msec == 0 || msec > 1<<42 {
 		t.Errorf("progress of %d: %d (%v) at %+v", w.PID, msec, err, w.Progress)

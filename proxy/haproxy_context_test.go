@@ -65,7 +65,7 @@ func checkContext(t *testing.T, s *server, p *Proxy, path string, want HAProxyCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	m, err := NewHAProxyMap(mem, p.Workers[0])
 	if err != nil {
 		t.Fatal(err)

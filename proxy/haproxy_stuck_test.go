@@ -60,7 +60,7 @@ func checkOthersTurn(t *testing.T, s *server, p *Proxy, stuck Worker) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	words := func() (sum uint32) {
 		for _, w := range p.Workers {
 			if w.TID != stuck.TID {

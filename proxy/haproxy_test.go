@@ -73,7 +73,7 @@ func checkTurns(t *testing.T, s *server, p *Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	first := make(map[int]uint32)
 	for _, w := range p.Workers {
 		if first[w.TID], err = procmem.Uint32(mem, w.Progress.Addr); err != nil || w.Progress.Size != 4 {
@@ -105,7 +105,7 @@ func TestHAProxyProgressBelongsToThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	stuck := stuckThread(t, p, fmt.Sprintf("127.0.0.1:%d", stats))
 	before, _ := procmem.Uint32(mem, stuck.Progress.Addr)
 	checkOthersTurn(t, s, p, stuck)

@@ -32,7 +32,7 @@ func openInstance(pid int, e *exe) (instance, error) {
 		err = in.readParent()
 	}
 	if err != nil {
-		mem.Close()
+		_ = mem.Close()
 		return instance{}, err
 	}
 	in.path, in.deleted = exePath(pid)

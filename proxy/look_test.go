@@ -72,7 +72,7 @@ func describe(t *testing.T, w Worker, l Look) Wait {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	return DescribeWait(mem, w.PID, l)
 }
 

@@ -26,7 +26,6 @@ type nginxProcess struct {
 	vars nginxVars
 
 	started   bool
-	retitled  bool // it was titled when its Exiting state was read last
 	cycleInfo nginxCycle
 	cycle     uint64 // the ngx_cycle that cycleInfo was read from
 }
@@ -37,7 +36,6 @@ type nginxVars struct {
 	exiting      bool
 	helper       bool // privileged agent
 	parent       int  // ngx_parent: the master, as the process itself knows it
-	cycle        uint64
 }
 
 var roleNames = []string{

@@ -73,7 +73,7 @@ func liveStack(t testing.TB, w Worker) (procmem.Window, []uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	window := procmem.Window{Addr: sp &^ 7, Data: make([]byte, min(m.End-sp&^7, 16<<10))}
 	if err := mem.ReadMemory(window.Addr, window.Data); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func findStuck(t testing.TB, w Worker) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	var r Request
 	eventually(t, "a request on the stack", func() bool {
 		window, regs := liveStack(t, w)
@@ -128,7 +128,7 @@ func checkIdentity(t *testing.T, w Worker, r Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	window, _ := liveStack(t, w)
 	if again, ok := IdentifyRequest(mem, window, 0); !ok || again != r.RequestID {
 		t.Errorf("identity from the stack %+v, first %+v", again, r.RequestID)
@@ -251,7 +251,7 @@ func TestIdleWorkerHasNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mem.Close()
+	defer func() { _ = mem.Close() }()
 	window, regs := liveStack(t, w)
 	if r, ok := FindRequest(mem, window, 0, regs...); ok {
 		t.Errorf("an idle worker has the request %q", r.Line(true))
