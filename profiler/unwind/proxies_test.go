@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// serve starts a proxy in the foreground and returns the pid of a process
-// that the pick function recognises among it and its children.
+// serve starts a proxy in the foreground and waits until it listens.
 func serve(t *testing.T, cmd *exec.Cmd, port int) {
 	t.Helper()
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its workers, stuck or not
 		_ = cmd.Wait()
 	})
 	for range 500 {
@@ -47,22 +47,25 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// children returns the child processes of a process.
-func children(t *testing.T, pid int) []int {
+// workerOf waits for the first child of a master.
+func workerOf(t *testing.T, pid int) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	for _, field := range strings.Fields(string(text)) {
-		child, err := strconv.Atoi(field)
+	for range 500 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		pids = append(pids, child)
+		if fields := strings.Fields(string(text)); len(fields) > 0 {
+			child, err := strconv.Atoi(fields[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return child
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return pids
+	t.Fatal("the master has no worker")
+	return 0
 }
 
 func write(t *testing.T, name, text string) string {
@@ -84,7 +87,7 @@ events {} http { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[
 uwsgi_temp_path %[1]s; scgi_temp_path %[1]s; server { listen 127.0.0.1:%d; } }`, dir, port))
 	cmd := exec.Command(nginx, "-c", conf, "-e", "stderr")
 	serve(t, cmd, port)
-	x := observe(t, children(t, cmd.Process.Pid)[0])
+	x := observe(t, workerOf(t, cmd.Process.Pid))
 	regs := x.sleeping()
 	frames, truncated := x.unwind.Unwind(regs, x.process, nil)
 	names := x.names(frames)

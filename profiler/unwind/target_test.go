@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,6 +82,17 @@ func attach(t testing.TB, pid int) *target {
 	if err := unix.PtraceSeize(pid); err != nil {
 		t.Fatalf("ptrace: %v", err)
 	}
+	// A tracee that died is not gone, for its parent either, until its tracer
+	// has waited for it.
+	t.Cleanup(func() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		var status syscall.WaitStatus
+		for !status.Exited() && !status.Signaled() {
+			if _, err := syscall.Wait4(pid, &status, syscall.WALL, nil); err != nil {
+				return
+			}
+		}
+	})
 	x := observe(t, pid)
 	x.stop()
 	return x
@@ -128,15 +140,18 @@ func (x *target) step() {
 // reach steps until a function is on the stack, and another one is the leaf.
 func (x *target) reach(function, leaf string) {
 	x.t.Helper()
+	var names []string
+	var truncated string
 	for range 3000 {
 		x.step()
-		frames, _ := x.unwind.Unwind(x.registers(), x.process, nil)
-		names := x.names(frames)
+		var frames []Frame
+		frames, truncated = x.unwind.Unwind(x.registers(), x.process, nil)
+		names = x.names(frames)
 		if slices.Contains(names, function) && (leaf == "" || names[0] == leaf) {
 			return
 		}
 	}
-	x.t.Fatalf("%s is never on the stack", function)
+	x.t.Fatalf("%s is never on the stack: %v %s", function, names, truncated)
 }
 
 // sleeping waits until the process is in a system call and returns asleep.
@@ -154,6 +169,22 @@ func (x *target) sleeping() stack.Registers {
 	}
 	x.t.Fatal("the process does not sleep")
 	return stack.Registers{}
+}
+
+// running waits until the process has used 200 ms of CPU time.
+func (x *target) running() {
+	x.t.Helper()
+	for range 2000 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", x.pid))
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if ticks, err := strconv.Atoi(string(procmem.AfterComm(text)[11])); err == nil && ticks >= 20 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	x.t.Fatal("the process does not run")
 }
 
 func (x *target) cont() {
