@@ -54,12 +54,12 @@ var scenarios = []scenario{
 	{"interpreter", "interpreted.gcd()", []string{"interpreted.lua:GCD"}},
 	{"floor and modulo", "interpreted.floor()", []string{"interpreted.lua:FLOOR"}},
 	{"pattern", "cases.pattern()", []string{"cases.lua:PATTERN"}},
-	{"recursion", "cases.breathe()", nil},
+	{"recursion", "cases.breathe()", []string{"cases.lua:BREATHE"}},
 	{"regex", `cases.regex("")`, []string{"cases.lua:REGEX"}},
 	{"compiled regex", `cases.regex("jo")`, []string{"cases.lua:REGEX"}},
-	{"json", "cases.cjson()", nil},
-	{"sort", "cases.sort()", nil},
-	{"garbage", "cases.garbage()", nil},
+	{"json", "cases.cjson()", []string{"cases.lua:JSON"}},
+	{"sort", "cases.sort()", []string{"cases.lua:SORT"}},
+	{"garbage", "cases.garbage()", []string{"cases.lua:GARBAGE"}},
 	{"coroutines", "cases.coroutines()", []string{"cases.lua:LOOP", "cases.lua:INNER", "cases.lua:OUTER", "cases.lua:START"}},
 	{"pcall", "cases.pcall()", []string{"cases.lua:LOOP", "cases.lua:PROTECTED"}},
 	{"xpcall handler", "cases.xpcall()", []string{"cases.lua:LOOP", "cases.lua:HANDLER"}},
@@ -71,13 +71,19 @@ var scenarios = []scenario{
 // quality counts how good the stacks of a worker are.
 type quality struct {
 	samples, whole, lua, placed int
+	pcre                        int // with code compiled by PCRE
+	states                      map[string]int
 	cut                         map[string]int
 	bad                         map[string]int
 }
 
+func newQuality() *quality {
+	return &quality{cut: map[string]int{}, bad: map[string]int{}, states: map[string]int{}}
+}
+
 func (q *quality) String() string {
-	return fmt.Sprintf("%d samples: %.2f %% whole, %.2f %% with Lua, %.2f %% in the right place",
-		q.samples, q.share(q.whole), q.share(q.lua), q.share(q.placed))
+	return fmt.Sprintf("%d samples: %.2f %% whole, %.2f %% with Lua, %.2f %% in the right place, %.2f %% in compiled regexes, states %v",
+		q.samples, q.share(q.whole), q.share(q.lua), q.share(q.placed), q.share(q.pcre), q.states)
 }
 
 func (q *quality) share(n int) float64 { return 100 * float64(n) / float64(max(q.samples, 1)) }
@@ -96,6 +102,10 @@ func (q *quality) add(t testing.TB, r Result, places []string) {
 	if slices.ContainsFunc(frames, func(f stack.Frame) bool { return f.Kind == stack.Lua || f.Kind == stack.Trace }) {
 		q.lua++
 	}
+	if slices.ContainsFunc(frames, func(f stack.Frame) bool { return f.Kind == stack.PCRE }) {
+		q.pcre++
+	}
+	q.states[r.State]++
 	at := 0
 	for _, where := range places {
 		if at = place(t, r.Stack, at, where); at < 0 {
@@ -125,7 +135,7 @@ func measure(t testing.TB, pid, n int, most time.Duration, places []string, show
 	t.Helper()
 	s, p := openSampler(t), openProcess(t, pid)
 	watch(t, s, p)
-	q := &quality{cut: map[string]int{}, bad: map[string]int{}}
+	q := newQuality()
 	take(t, s, n, most, func(sample bpf.Sample) {
 		r := p.Understand(sample)
 		q.add(t, r, places)
@@ -166,6 +176,9 @@ func TestScenarios(t *testing.T) {
 			if q.samples < 100 || q.share(q.whole) < 99 || q.share(q.lua) < 99 || q.share(q.placed) < 99 {
 				t.Errorf("not good enough: %v", q)
 			}
+			if compiled := c.name == "compiled regex"; compiled != (q.share(q.pcre) > 80) || !compiled && q.pcre > 0 {
+				t.Errorf("%d of %d samples show code of PCRE", q.pcre, q.samples)
+			}
 		})
 	}
 }
@@ -193,7 +206,7 @@ func TestIdleToBusy(t *testing.T) {
 	s, p := openSampler(t), openProcess(t, n.Workers[0])
 	watch(t, s, p)
 	n.Trigger(t, "/go")
-	q := &quality{cut: map[string]int{}, bad: map[string]int{}}
+	q := newQuality()
 	take(t, s, 150, 4*time.Second, func(x bpf.Sample) { q.add(t, p.Understand(x), nil) })
 	report(t, q)
 	if q.samples < 100 || q.share(q.whole) < 99 {

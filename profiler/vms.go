@@ -18,7 +18,8 @@ type vms struct {
 	images  luajit.Images
 	modules *modules
 	list    []*luajit.VM
-	problem error // why a VM that is there cannot be read
+	areas   map[uint64]bool // starts of mappings in which traces were seen
+	problem error           // why a VM that is there cannot be read
 	wait    time.Duration
 	next    time.Time // when to look again
 }
@@ -42,6 +43,7 @@ func (v *vms) look() {
 	list, err := luajit.Find(v.mem, v.modules.maps, v.images)
 	if err == nil {
 		v.list, v.problem, v.wait = list, nil, 0
+		v.areas = map[uint64]bool{}
 		return
 	}
 	if !errors.Is(err, luajit.ErrNone) {
@@ -79,11 +81,19 @@ func (v *vms) runsLua(pc uint64) bool {
 		}
 	}
 	// Looking for a trace may read memory: not for code that has a file.
-	if m, ok := v.modules.maps.Find(pc); ok && !m.Anonymous() {
+	m, ok := v.modules.maps.Find(pc)
+	if !ok || !m.Anonymous() || len(v.list) == 0 {
 		return false
 	}
-	_, ok := v.code(pc)
-	return ok
+	if v.areas[m.Start] {
+		return true
+	}
+	if _, ok := v.code(pc); ok {
+		// What else lies there are the VM's stubs: no one else writes to it.
+		v.areas[m.Start] = true
+		return true
+	}
+	return false
 }
 
 // missed looks for VMs again if machine code of one runs that is not known: a

@@ -24,11 +24,9 @@ local function less(a, b)
 end
 
 function M.sort()
-  while true do
-    local t = {}
-    for i = 1, 1000 do t[i] = math.random() end
-    table.sort(t, less) -- SORT
-  end
+  local t = {}
+  for i = 1, 1000 do t[i] = math.random() end
+  while true do table.sort(t, less) end -- SORT
 end
 
 function M.regex(options)
@@ -40,10 +38,7 @@ function M.cjson()
   local cjson = require "cjson"
   local t = {}
   for i = 1, 200 do t[i] = { id = i, name = "item " .. i, tags = { "a", "b", "c" } } end
-  while true do
-    local s = cjson.encode(t) -- ENCODE
-    cjson.decode(s) -- DECODE
-  end
+  while true do cjson.decode(cjson.encode(t)) end -- JSON
 end
 
 function M.coroutines()
@@ -99,10 +94,7 @@ end
 function M.garbage()
   local keep = {}
   for i = 1, 200000 do keep[i] = { i } end
-  while true do
-    local t = { {}, {}, {} } -- GARBAGE
-    keep[math.random(#keep)] = t
-  end
+  while true do keep[math.random(#keep)] = { {}, {}, {} } end -- GARBAGE
 end
 
 -- Some milliseconds of honest work.
@@ -134,9 +126,7 @@ local function down(depth)
 end
 
 function M.breathe()
-  while true do
-    down(math.random(60))
-  end
+  while true do down(math.random(60)) end -- BREATHE
 end
 
 return M
