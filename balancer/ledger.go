@@ -54,7 +54,7 @@ func (l *Ledger) Close() error {
 }
 
 // Add puts a quarantine into force and returns it with its id and start. One
-// with the same id is replaced; those that have ended are dropped.
+// with the same id is replaced; those that ended some time ago are dropped.
 func (l *Ledger) Add(e Entry, now time.Time) (Entry, error) {
 	if e.ID == "" {
 		var id [8]byte
@@ -89,7 +89,14 @@ func (l *Ledger) Lift(id string, now time.Time) (bool, error) {
 	return found, err
 }
 
-// Prune drops the quarantines that have ended.
+// grace is for how long an entry stays in the file after its end: all workers
+// but the first take a version back a little later.
+const grace = 10 * time.Second
+
+func over(e Entry, now time.Time) bool { return !e.Until.Add(grace).After(now) }
+
+// Prune drops the quarantines that ended more than ten seconds ago; so does
+// every change.
 func (l *Ledger) Prune(now time.Time) error {
 	return l.change(now, func(entries []Entry) ([]Entry, error) { return entries, nil })
 }
@@ -110,7 +117,7 @@ func (l *Ledger) change(now time.Time, edit func([]Entry) ([]Entry, error)) erro
 		if err != nil {
 			return err
 		}
-		entries := without(old, func(e Entry) bool { return !e.Until.After(now) })
+		entries := without(old, func(e Entry) bool { return over(e, now) })
 		if entries, err = edit(entries); err != nil {
 			return err
 		}

@@ -73,6 +73,26 @@ func TestLedgerAddListLift(t *testing.T) {
 	}
 }
 
+// An ended entry stays in the file for a while: the workers but the first wait
+// for it a little longer.
+func TestLedgerKeepsEndedEntriesForAWhile(t *testing.T) {
+	l := openTemp(t)
+	if _, err := l.Add(version("a", 1, time.Second), noon); err != nil {
+		t.Fatal(err)
+	}
+	for i, after := range []time.Duration{5 * time.Second, 12 * time.Second} {
+		if err := l.Prune(noon.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(t, l, noon.Add(after)); got != "" {
+			t.Errorf("%v later %q is listed", after, got)
+		}
+		if entries, _, err := read(l.f); err != nil || len(entries) != 1-i {
+			t.Errorf("%v later: %d entries in the file, want %d, %v", after, len(entries), 1-i, err)
+		}
+	}
+}
+
 func TestLedgerRefusesWhatDoesNotFit(t *testing.T) {
 	l := openTemp(t)
 	for want, e := range map[string]Entry{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -133,8 +134,7 @@ func startProxy(t *testing.T, o proxyOptions) *proxy {
 }
 
 func (p *proxy) config(o proxyOptions) string {
-	_, file, _, _ := runtime.Caller(0)
-	lua := filepath.Join(filepath.Dir(file), "lua")
+	lua := luaDir(p.t)
 	backends := ""
 	for _, port := range p.ports {
 		backends += fmt.Sprintf("server { listen 127.0.0.1:%d; location / { return 200 \"%d\"; } %s }\n", port, port, o.backend)
@@ -167,6 +167,25 @@ func (p *proxy) start(conf string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	p.t.Fatalf("nginx does not listen: %s\n%s", stderr.String(), p.log())
+}
+
+// luaDir returns where the library lies. It opens each file, so that the
+// cache of `go test` knows that they matter.
+func luaDir(t testing.TB) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "lua")
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		_, err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // stop ends the master and whatever worker does not listen to it.

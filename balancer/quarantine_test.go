@@ -141,6 +141,25 @@ func TestCrumbOfAHangingPicker(t *testing.T) {
 	}
 }
 
+// With a cap on instructions the same poison can't hang the worker at all,
+// with the JIT on or off: the plain rotation picks instead.
+func TestCappedPicker(t *testing.T) {
+	capped := strings.Replace(fatalPicker, "raw = true,", "raw = true, steps = 10000,", 1)
+	for _, jitOff := range []bool{false, true} {
+		p := startProxy(t, proxyOptions{init: capped, jitOff: jitOff})
+		p.publish(5, 3)
+		p.served(200) // so that the picker would be compiled
+		p.publish("0", 3)
+		p.served(50)
+		if !strings.Contains(p.log(), "over 10000 instructions") {
+			t.Errorf("jitOff=%v: the log does not say that the picker was stopped", jitOff)
+		}
+		if n := p.metric(counter("fallback_picks")); n != 50 {
+			t.Errorf("jitOff=%v: %v picks by the plain rotation, want 50", jitOff, n)
+		}
+	}
+}
+
 // activeCrumb waits until the worker's crumb says the same pick twice.
 func activeCrumb(t *testing.T, pid int) Crumb {
 	t.Helper()

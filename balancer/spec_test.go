@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -58,9 +57,8 @@ func runSpec(t *testing.T, name, setup string, n int) string {
 func specOutput(t testing.TB, name, setup string, n int) string {
 	t.Helper()
 	need(t, "nginx", modules+"/ngx_http_lua_module.so")
-	_, file, _, _ := runtime.Caller(0)
 	dir := t.TempDir()
-	conf := strings.NewReplacer("MODULES", modules, "DIR", dir, "LUA", filepath.Join(filepath.Dir(file), "lua"),
+	conf := strings.NewReplacer("MODULES", modules, "DIR", dir, "LUA", luaDir(t),
 		"JIT", setup, "NCASES", fmt.Sprint(n), "SPEC", name, "PEER", os.Getenv("LUA_RESTY_BALANCER")).Replace(specConf)
 	path := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
@@ -86,3 +84,5 @@ func TestFatalInputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "fatal", setup, 1)) })
 	}
 }
+
+func TestLuaUnits(t *testing.T) { t.Log(runSpec(t, "units", "", 1)) }

@@ -11,6 +11,7 @@ local layout = require "resty.spinguard.layout"
 local ledger = require "resty.spinguard.ledger"
 local metrics = require "resty.spinguard.metrics"
 local options = require "resty.spinguard.options"
+local plan = require "resty.spinguard.plan"
 local request = require "resty.spinguard.request"
 local store = require "resty.spinguard.store"
 local upstream = require "resty.spinguard.upstream"
@@ -28,6 +29,8 @@ local WARN = ngx.WARN
 local DIR = "/run/spinguard/nginx"
 local OPTIONS = { dict = "string", dir = "string", keep = "number",
                   min_ratio = "number", token = "string" }
+local WRAP = { raw = "boolean", kind = "string", key = "function",
+               steps = "number" }
 
 
 local _M = { _VERSION = layout._VERSION }
@@ -103,7 +106,7 @@ function _M.update(name, peers, opts)
     local list
 
     if ok then
-        list, err, reason = check.peers(peers, upstream.raw(name))
+        list, err, reason = check.peers(peers, plan.raw(name))
     end
 
     if list and opts.invalid_json then
@@ -179,7 +182,15 @@ function _M.wrap(name, factory, opts)
         error("spinguard.wrap: want a function or a module with new()", 2)
     end
 
-    upstream.wrap(name, factory, opts)
+    for option, value in pairs(opts or {}) do
+        if type(value) ~= WRAP[option] then
+            error("spinguard.wrap: option " .. tostring(option) .. ": want "
+                  .. (WRAP[option] and "a " .. WRAP[option]
+                      or "raw, kind, key or steps"), 2)
+        end
+    end
+
+    plan.wrap(name, factory, opts)
 end
 
 

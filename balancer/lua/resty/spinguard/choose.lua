@@ -2,6 +2,7 @@
 -- its bound. At most ASKS questions to the picker, then one look over all
 -- peers, then whoever the picker names.
 
+local cap = require "resty.spinguard.cap"
 local crumb = require "resty.spinguard.crumb"
 local index = require("resty.spinguard.metrics").index
 local load = require "resty.spinguard.load"
@@ -38,10 +39,17 @@ local function resolve(plan, host, port)
 end
 
 
+local function call(plan, picker, key)
+    if plan.steps then
+        return cap.call(plan.steps, picker.find, picker, key)
+    end
+
+    return pcall(picker.find, picker, key)
+end
+
+
 local function run_user(state, plan)
-    local picker = plan.picker
-    local ok, host, port = pcall(picker.find, picker,
-                                 plan.key and plan.key())
+    local ok, host, port = call(plan, plan.picker, plan.key and plan.key())
     local peer = ok and resolve(plan, host, port)
     if peer then
         return peer

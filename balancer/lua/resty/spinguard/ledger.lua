@@ -18,10 +18,12 @@ local sub = string.sub
 local find = string.find
 local tonumber = tonumber
 local pread = sys.pread
+local worker_id = ngx.worker.id
 
 
 local WARN = ngx.WARN
 local RETRIES = 4
+local CANARY = 2  -- seconds
 local PAUSE = 64  -- looks left out after a ledger that could not be read
 local KINDS = {
     [layout.KIND_VERSION] = "version",
@@ -281,23 +283,33 @@ function _M.poll()
 end
 
 
--- holds returns the end (in seconds) of the quarantine of a version, or nil.
--- A digest in the ledger decides alone: the number of a version starts again
--- when the shared dict is lost, and the same poison may be published anew.
+-- covers says whether an entry means a version. A digest in the ledger
+-- decides alone: the number of a version starts again when the shared dict is
+-- lost, and the same poison may be published anew.
+local function covers(e, upstream, version, digest)
+    if e.kind ~= "version" or e.upstream ~= upstream then
+        return false
+    end
+
+    if e.digest ~= "" then
+        return e.digest == digest
+    end
+
+    return e.version == version
+end
+
+
+-- holds returns the end (in seconds) of the quarantine of a version in this
+-- worker, or nil. The first worker takes a version back on time, the others
+-- CANARY seconds later: if it is still poison, one worker finds out.
 function _M.holds(upstream, version, digest, now)
+    local wait = worker_id() == 0 and 0 or CANARY
     local last
 
     for _, e in ipairs(_M.entries) do
-        if e.kind == "version" and e.upstream == upstream then
-            local same
-            if e.digest ~= "" then
-                same = e.digest == digest
-            else
-                same = e.version == version
-            end
-
-            local stop = e.until_ms / 1000
-            if same and stop > now and (not last or stop > last) then
+        if covers(e, upstream, version, digest) then
+            local stop = e.until_ms / 1000 + wait
+            if stop > now and (not last or stop > last) then
                 last = stop
             end
         end

@@ -3,25 +3,19 @@
 -- or a quarantine ended.
 
 local bucket = require "resty.spinguard.bucket"
-local check = require "resty.spinguard.check"
 local choose = require "resty.spinguard.choose"
 local crumb = require "resty.spinguard.crumb"
-local hash = require "resty.spinguard.hash"
 local health = require "resty.spinguard.health"
-local least = require "resty.spinguard.least"
 local ledger = require "resty.spinguard.ledger"
-local load = require "resty.spinguard.load"
 local metrics = require "resty.spinguard.metrics"
 local mix = require "resty.spinguard.mix"
+local plan = require "resty.spinguard.plan"
 local record = require "resty.spinguard.record"
-local rotation = require "resty.spinguard.rotation"
 local store = require "resty.spinguard.store"
 
 local ipairs = ipairs
 local log = ngx.log
 local ngx_now = ngx.now
-local pcall = pcall
-local tostring = tostring
 local type = type
 
 
@@ -32,14 +26,10 @@ local LOOKS = 64    -- look for changes at least once in so many picks
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 
 
-local KINDS = { rotation = rotation, hash = hash, least = least }
-
-
 local _M = {}
 
 
 local upstreams = {}
-local pickers = {}
 local options = {}
 local epoch = 0
 local sequence = -1
@@ -49,18 +39,6 @@ local last_look = -1
 local looks = 0
 local reopen_at = 0
 local claimed = false
-
-
--- wrap registers the picker of a user for one upstream.
-function _M.wrap(name, factory, opts)
-    pickers[name] = { factory = factory, opts = opts or {} }
-end
-
-
--- raw says whether the weights of an upstream go to its picker as they came.
-function _M.raw(name)
-    return pickers[name] ~= nil and pickers[name].opts.raw == true
-end
 
 
 -- configure sets the options of an upstream, checked and filled.
@@ -115,142 +93,6 @@ end
 _M.look = look
 
 
--- start spreads the workers over the wheel: a multiple of the golden ratio.
-local function start(version)
-    local n = (ngx.worker.id() or 0) + ngx.worker.pid() + version
-
-    return n * 0.6180339887498949 % 1
-end
-
-
--- plain is the rotation that never fails, also over weights that were not
--- checked: those that are no weights count as 1.
-local function plain(peers, version)
-    local list = {}
-
-    for i, peer in ipairs(peers) do
-        list[i] = {
-            address = peer.address,
-            host = peer.host,
-            port = peer.port,
-            weight = check.weight(peer.weight) or 1,
-        }
-    end
-
-    return rotation.new(list, start(version))
-end
-
-
-local function nodes(peers)
-    local map = {}
-
-    for _, peer in ipairs(peers) do
-        map[peer.address] = peer.weight
-    end
-
-    return map
-end
-
-
-local function construct(factory, peers, info)
-    if type(factory) == "table" then
-        return factory:new(nodes(peers))
-    end
-
-    return factory(peers, info)
-end
-
-
-local function plan_of(name, version)
-    local plan = {
-        upstream = name,
-        version = version.version,
-        digest = version.digest,
-        peers = version.peers,
-        kind = "rotation",
-        by_address = {},
-    }
-
-    for _, peer in ipairs(version.peers) do
-        plan.by_address[peer.address] = peer
-    end
-
-    return plan
-end
-
-
--- own builds one of the library's pickers.
-local function own(state, plan)
-    local opts = state.opts
-    local kind = opts and opts.picker or "rotation"
-    local loads, estimate = state.loads, nil
-
-    if kind == "least" then
-        estimate = function(peer)
-            return load.cost(load.of(loads, peer.address))
-        end
-
-    elseif kind == "hash" then
-        plan.key = opts.key
-        estimate = function(peer)
-            return load.of(loads, peer.address).inflight
-        end
-    end
-
-    plan.kind = kind
-    plan.picker = KINDS[kind].new(plan.peers, start(plan.version), estimate)
-    plan.fallback = plan.picker
-
-    return plan
-end
-
-
--- guarded builds the picker of a user. The crumb says so meanwhile, since it
--- may already hang here.
-local function guarded(plan, user)
-    plan.fallback = plain(plan.peers, plan.version)
-    plan.kind = user.opts.kind or "wrapped"
-    plan.key = user.opts.key
-
-    crumb.build(plan)
-    local ok, picker = pcall(construct, user.factory, plan.peers, {
-        upstream = plan.upstream, version = plan.version,
-        digest = plan.digest, nodes = nodes(plan.peers),
-    })
-    crumb.leave()
-
-    if not ok or type(picker) ~= "table" then
-        return nil, ok and "the factory returned no picker"
-                    or tostring(picker)
-    end
-
-    plan.user = true
-    plan.picker = picker
-
-    return plan
-end
-
-
--- build makes the picker of a version.
-local function build(state, version)
-    local plan = plan_of(state.name, version)
-    local user = pickers[state.name]
-    local row, index = state.row, metrics.index
-    local err
-
-    if user then
-        plan, err = guarded(plan, user)
-    else
-        plan = own(state, plan)
-    end
-
-    local counter = plan and index.builds or index.build_failures
-    row[counter] = row[counter] + 1
-
-    return plan, err
-end
-
-
 -- newest returns the newest version; it is read again only if it changed.
 local function newest_of(state)
     local head = store.head(state.name)
@@ -296,24 +138,24 @@ local function usable(state, version, now)
         return nil, "its picker could not be built"
     end
 
-    local plan, err = build(state, version)
-    if not plan then
+    local built, err = plan.build(state, version)
+    if not built then
         state.broken[version.digest] = true
         log(ERR, "spinguard: upstream ", state.name, " version ",
             version.version, ": its picker could not be built: ", err)
     end
 
-    return plan, err
+    return built, err
 end
 
 
-local function announce(state, plan)
-    if plan and plan ~= state.plan then
+local function announce(state, chosen)
+    if chosen and chosen ~= state.plan then
         log(ngx.NOTICE, "spinguard: upstream ", state.name,
-            ": serving version ", plan.version, ", published is ",
+            ": serving version ", chosen.version, ", published is ",
             state.head)
 
-    elseif not plan then
+    elseif not chosen then
         log(ERR, "spinguard: upstream ", state.name,
             ": no version can be served: ", state.why)
     end
@@ -434,21 +276,21 @@ _M.current = current
 -- and the state. request is the request that the peer is for, if it is known.
 function _M.pick(name, request)
     local state = request and request.state or current(name)
-    local plan = state.plan
-    if not plan then
+    local serving = state.plan
+    if not serving then
         return nil, "upstream " .. name .. ": " .. state.why
     end
 
-    local peer = choose.peer(state, plan, request)
+    local peer = choose.peer(state, serving, request)
 
-    if not plan.proven then
-        plan.proven = true
-        store.proven(name, plan.version)
+    if not serving.proven then
+        serving.proven = true
+        store.proven(name, serving.version)
     end
 
     if not peer then
         return nil, "upstream " .. name .. ": no peer of version "
-                    .. plan.version .. " can be used"
+                    .. serving.version .. " can be used"
     end
 
     return peer

@@ -1,0 +1,96 @@
+-- A cap on the instructions of a user's picker. Counting hooks do not fire in
+-- JIT-compiled code, so the compiler is switched off for the picker's own
+-- functions: those that can be reached through its fields, metatables and
+-- upvalues. Code beyond (in C, or loaded while it runs) is not capped.
+
+local debug = debug
+local jit = jit
+local pairs = pairs
+local pcall = pcall
+local type = type
+
+
+local MAX_VISITS = 10000
+
+
+local _M = {}
+
+
+local function push(todo, seen, value)
+    local kind = type(value)
+
+    if (kind == "function" or kind == "table") and not seen[value]
+        and value ~= _G and value ~= package.loaded
+    then
+        seen[value] = true
+        todo[#todo + 1] = value
+    end
+end
+
+
+local function visit_function(todo, seen, f)
+    -- Not for functions in C, which have no code to compile.
+    if debug.getinfo(f, "S").what == "C" then
+        return
+    end
+
+    jit.off(f, true)
+
+    for i = 1, 255 do
+        local name, value = debug.getupvalue(f, i)
+        if not name then
+            break
+        end
+
+        push(todo, seen, value)
+    end
+end
+
+
+local function visit_table(todo, seen, t)
+    for _, value in pairs(t) do
+        push(todo, seen, value)
+    end
+
+    push(todo, seen, debug.getmetatable(t))
+end
+
+
+-- interpret switches the compiler off for what a picker can reach.
+function _M.interpret(picker)
+    local todo, seen = {}, {}
+    push(todo, seen, picker)
+
+    for _ = 1, MAX_VISITS do
+        local value = todo[#todo]
+        if not value then
+            break
+        end
+
+        todo[#todo] = nil
+
+        if type(value) == "function" then
+            visit_function(todo, seen, value)
+        else
+            visit_table(todo, seen, value)
+        end
+    end
+end
+
+
+-- call is pcall with a cap. It raises inside the picker, again and again
+-- should the picker catch it.
+function _M.call(steps, f, ...)
+    local function stop()
+        error("over " .. steps .. " instructions", 0)
+    end
+
+    debug.sethook(stop, "", steps)
+    local ok, a, b = pcall(f, ...)
+    debug.sethook()
+
+    return ok, a, b
+end
+
+
+return _M

@@ -1,0 +1,133 @@
+-- The parts that are pure: who is to blame, buckets, options, when a
+-- quarantine ends, what a version changed.
+
+local blame = require "resty.spinguard.blame"
+local bucket = require "resty.spinguard.bucket"
+local load = require "resty.spinguard.load"
+local options = require "resty.spinguard.options"
+local record = require "resty.spinguard.record"
+local t = require "t.check"
+
+
+local function judge(name, tries, want_poison, want_blamed)
+    local list = {}
+
+    for i, try in ipairs(tries) do
+        list[i] = { address = try[1], outcome = try[2],
+                    lately = try[3] }
+    end
+
+    local failures, poison = blame.judge(list, "client", "GET /")
+    local blamed = {}
+
+    for i, failure in ipairs(failures) do
+        blamed[i] = failure.address
+                    .. (failure.compared and " compared" or "")
+    end
+
+    t.equal(poison, want_poison, name, ": poison")
+    t.equal(table.concat(blamed, ", "), want_blamed, name, ": blamed")
+end
+
+
+judge("all is well", { { "a", "success" } }, false, "")
+judge("one fails, the next answers", { { "a", "failure" },
+      { "b", "success" } }, false, "a compared")
+judge("cannot be connected", { { "a", "unconnected" } }, false, "a")
+judge("fails at two that answer others", { { "a", "failure", true },
+      { "b", "failure", true } }, true, "")
+judge("time-outs at two that answer others", { { "a", "timeout", true },
+      { "b", "timeout", true } }, true, "")
+judge("fails at two, one answers nobody", { { "a", "failure", true },
+      { "b", "failure" } }, false, "a, b")
+judge("fails at one only", { { "a", "failure", true } }, false, "a")
+judge("twice at the same", { { "a", "failure", true },
+      { "a", "failure", true } }, false, "a")
+judge("one is gone, one fails", { { "a", "unconnected", true },
+      { "b", "failure", true } }, false, "a, b")
+judge("the client left", { { "a", "aborted", true } }, false, "")
+judge("nothing was tried", {}, false, "")
+
+
+local b = bucket.new(2, 3, 100)
+for i = 1, 3 do
+    t.ok(b:take(100), "token ", i, " of the burst")
+end
+
+local ok, wait = b:take(100)
+t.equal(ok, false, "an empty bucket")
+t.equal(wait, 0.5, "seconds to wait")
+t.ok(b:take(100.5), "half a second later")
+t.equal(b:take(99), false, "a clock that goes back adds nothing")
+t.ok(b:take(99.5), "and goes on from there")
+b:add(100)
+t.equal(b.tokens, 3, "no more than the burst is saved up")
+
+
+local peers = {}
+local a = load.of(peers, "a")
+load.answered(a, "one", 0.1, 100)
+t.equal(load.lately(a, "one", 101), false, "only this client was answered")
+t.equal(load.lately(a, "two", 101), true, "another client was answered")
+load.answered(a, "two", 0.1, 102)
+t.equal(load.lately(a, "two", 103), true, "the one before was another")
+t.equal(load.lately(a, "two", 120), false, "long ago")
+
+
+for name, opts in pairs({
+    unknown = { pickr = "hash" },
+    kind = { picker = "random" },
+    ["no key"] = { picker = "hash" },
+    tries = { tries = 0 },
+    fraction = { tries = 1.5 },
+    nan = { rate = 0 / 0 },
+    negative = { rate = -1 },
+    text = { rate = "5" },
+}) do
+    t.equal(options.fill(opts), nil, "options: ", name)
+end
+
+t.equal(options.fill({ eject_after = false }).eject_after, 0, "switched off")
+t.equal(options.fill({}).tries, 2, "a default")
+
+
+local old = { peers = { { address = "a", weight = 5 },
+                        { address = "b", weight = 1 } } }
+local new = { peers = { { address = "a", weight = "0" },
+                        { address = "c", weight = 2 } } }
+t.equal(table.concat(record.changes(old, new), "; "),
+        'a weight 5 -> "0"; c added, weight 2; b removed, weight 1',
+        "changes")
+
+local kept = record.decode(record.encode({
+    version = 3, digest = "x", history = {}, dropped = {},
+    peers = { { host = "h", port = 1, address = "h:1", weight = 0 / 0 },
+              { host = "h", port = 2, address = "h:2", weight = "0" } },
+}))
+t.ok(kept.peers[1].weight ~= kept.peers[1].weight, "NaN survives the dict")
+t.equal(kept.peers[2].weight, "0", "a string stays a string")
+
+
+-- The first worker takes a version back on time, the others later.
+local id = 0
+ngx.worker.id = function() return id end  -- luacheck: ignore 122
+package.loaded["resty.spinguard.ledger"] = nil
+local ledger = require "resty.spinguard.ledger"
+
+ledger.entries = {
+    { kind = "version", upstream = "u", version = 2, digest = "",
+      until_ms = 10000 },
+    { kind = "version", upstream = "u", version = 9, digest = "dd",
+      until_ms = 20000 },
+}
+
+t.equal(ledger.holds("u", 2, "aa", 9), 10, "in quarantine by number")
+t.equal(ledger.holds("u", 2, "aa", 10), nil, "ended in the first worker")
+t.equal(ledger.holds("u", 3, "dd", 9), 20, "in quarantine by digest")
+t.equal(ledger.holds("u", 9, "aa", 9), nil, "another digest")
+t.equal(ledger.holds("v", 2, "aa", 9), nil, "another upstream")
+id = 1
+t.equal(ledger.holds("u", 2, "aa", 10), 12, "later in the second worker")
+
+
+return t
