@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spinguard/spinguard/drill"
+)
+
+// call runs one command line and returns its output and exit code.
+func call(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	e := env{ctx: context.Background(), stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
+	code = exitCode(e, run(e, args))
+	return out.String(), errs.String(), code
+}
+
+func TestHelpShowsEveryCommandWithExamples(t *testing.T) {
+	out, _, code := call(t, "--help")
+	if code != 0 {
+		t.Fatalf("exit code %d of --help", code)
+	}
+	for _, c := range commands() {
+		if !strings.Contains(out, "spinguard "+c.name) {
+			t.Errorf("--help does not name %s", c.name)
+		}
+		if c.name == "version" || c.name == "drill" {
+			continue
+		}
+		help, _, code := call(t, c.name, "--help")
+		if code != 0 || !strings.Contains(help, "Examples:\n  spinguard "+c.name) {
+			t.Errorf("%s --help: exit code %d, text %q", c.name, code, help)
+		}
+	}
+}
+
+func TestWrongUseIsExitCode2(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"nonsense"}, {"agent", "extra"}, {"workers", "--nonsense"}, {"capture"}, {"capture", "--pid", "1"},
+		{"capture", "--pid", "1", "--seconds", "-3", "-o", "x.svg"}, {"flamegraph"}, {"flamegraph", "in.pb.gz"},
+		{"incidents", "show"}, {"quarantine", "add", "--upstream", "shop"}, {"quarantine", "lift", "q-1"}, {"version", "x"}, {"drill"},
+	} {
+		_, stderr, code := call(t, args...)
+		if code != 2 || stderr == "" {
+			t.Errorf("%q: exit code %d, stderr %q; want 2 and a word", args, code, stderr)
+		}
+	}
+}
+
+func TestFailureIsExitCode1WithARemedy(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "agent.sock")
+	for _, args := range [][]string{
+		{"workers", "--socket", missing}, {"incidents", "--socket", missing}, {"quarantine", "--socket", missing},
+	} {
+		_, stderr, code := call(t, args...)
+		if code != 1 || !strings.Contains(stderr, "systemctl start spinguard") {
+			t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
+		}
+	}
+	if _, stderr, code := call(t, "capture", "--pid", "4194304", "-o", filepath.Join(t.TempDir(), "x.svg")); code != 1 || !strings.Contains(stderr, "no process 4194304") {
+		t.Errorf("capture of no process: exit code %d, %q", code, stderr)
+	}
+	if _, stderr, code := call(t, "agent", "--config", missing); code != 1 || !strings.Contains(stderr, missing) {
+		t.Errorf("agent without its configuration: exit code %d, %q", code, stderr)
+	}
+}
+
+func TestFlamegraphRendersFoldedText(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.folded"), filepath.Join(dir, "out.svg")
+	if err := os.WriteFile(in, []byte("main;gcd 3\nmain;balance 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := call(t, "flamegraph", in, "-o", out); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	svg, err := os.ReadFile(out)
+	if err != nil || !bytes.Contains(svg, []byte("gcd")) {
+		t.Errorf("%d bytes of SVG, %v; want gcd in it", len(svg), err)
+	}
+}
+
+func TestErrorsThatWereSaidAreNotSaidAgain(t *testing.T) {
+	var errs bytes.Buffer
+	e := env{stderr: &errs}
+	if code := exitCode(e, errSilent); code != 1 || errs.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, errs.String())
+	}
+	if code := exitCode(e, errors.New("x")); code != 1 || !strings.Contains(errs.String(), "x") {
+		t.Errorf("exit code %d, stderr %q", code, errs.String())
+	}
+}
+
+func TestDrillNamesItsScenarios(t *testing.T) {
+	_, stderr, _ := call(t, "drill")
+	for _, name := range drill.Names() {
+		if !strings.Contains(stderr, name) {
+			t.Errorf("drill without arguments does not name %s: %q", name, stderr)
+		}
+	}
+}

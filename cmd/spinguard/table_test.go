@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/spinguard/spinguard/web/api"
+)
+
+func TestTableAlignsAndDisarms(t *testing.T) {
+	var out bytes.Buffer
+	table(&out, [][]string{{"A", "B"}, {"über", "x\x1b[31m\n"}})
+	if got, want := out.String(), "A     B\nüber  x?[31m?\n"; got != want {
+		t.Errorf("table %q, want %q", got, want)
+	}
+}
+
+func TestWorkersFitTheWidth(t *testing.T) {
+	list := []api.WorkerStatus{{Proxy: "nginx@:80", PID: 4711, Verdict: "runaway", StallMS: 412, Request: "GET /a/very/long/path/that/does/not/fit/into/a/small/terminal HTTP/1.1", Upstream: "shop", Version: "2"}}
+	var out bytes.Buffer
+	printWorkers(env{}, &out, list, 40)
+	for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
+		if n := len([]rune(string(line))); n > 40 {
+			t.Errorf("line of %d characters: %s", n, line)
+		}
+	}
+	out.Reset()
+	printWorkers(env{}, &out, list, 0)
+	if !bytes.Contains(out.Bytes(), []byte("shop version 2")) || bytes.Contains(out.Bytes(), []byte("\x1b")) {
+		t.Errorf("in a pipe: %s", out.String())
+	}
+}
