@@ -24,6 +24,9 @@ const (
 // returns the keys that had to go.
 func (p *Profile) faceted() (*Profile, []string) {
 	weights := p.labelWeights()
+	for _, values := range weights {
+		keepHeaviest(values)
+	}
 	var dropped []string
 	drop := func() {
 		key := mostValues(weights)
@@ -57,19 +60,15 @@ func (p *Profile) labelWeights() map[string]map[string]int64 {
 			weights[l.Key][l.Value] += bySet[i]
 		}
 	}
-	for key, values := range weights {
-		weights[key] = heaviest(values)
-	}
 	return weights
 }
 
-// heaviest keeps the maxValues heaviest values.
-func heaviest(values map[string]int64) map[string]int64 {
+// keepHeaviest keeps the maxValues heaviest values.
+func keepHeaviest(values map[string]int64) {
 	names := byWeight(values)
 	for _, name := range names[min(len(names), maxValues):] {
 		delete(values, name)
 	}
-	return values
 }
 
 func byWeight(values map[string]int64) []string {
