@@ -124,7 +124,7 @@ func (b *brood) signal(pid int, sig unix.Signal) {
 	if err != nil {
 		return
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	if p.StartTime == start {
 		_ = p.Signal(sig)
 	}

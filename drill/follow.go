@@ -27,6 +27,9 @@ func (r *runner) follow(ctx context.Context, f *fault) error {
 		if done(now) || now.After(end) {
 			return nil
 		}
+		if err := r.killAgent(ctx, now); err != nil {
+			return err
+		}
 		if r.lab.daemon != nil {
 			if err := r.lab.daemon.crashed(); err != nil {
 				return err
@@ -60,7 +63,7 @@ func (r *runner) plan(f *fault) (limit time.Duration, done func(now time.Time) b
 		limit = max(limit, within+c.Prove.ends())
 	}
 	return max(limit, r.sc.storm+actSlack), func(now time.Time) bool {
-		if now.Sub(trigger) < r.sc.storm || !f.fired() {
+		if now.Sub(trigger) < r.sc.storm || !f.fired() || r.sc.kill > 0 && !r.killed {
 			return false
 		}
 		_, ok := recovery(c, r.opt.Mode, r.rec, r.main())

@@ -83,13 +83,14 @@ var severity = map[string]int{
 }
 
 // mainIncident chooses the incident that tells the story: the first after the
-// trigger with the wanted verdict, else the first confirmed one, else the
+// trigger with the wanted verdict and evidence, else the first confirmed one, else the
 // first.
 func mainIncident(list []*seen, trigger time.Time, want string) *seen {
 	var first, confirmed *seen
 	rec := record{incidents: list, trigger: trigger}
 	for _, s := range rec.after() {
-		if s.Verdict == want && s.Timeline.Confirmed != nil {
+		// An agent that was killed may leave an incident without evidence.
+		if s.Verdict == want && s.Timeline.Captured != nil {
 			return s
 		}
 		if confirmed == nil && s.Timeline.Confirmed != nil {

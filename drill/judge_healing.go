@@ -12,7 +12,8 @@ func (t *trial) judgeHealing() {
 	if res.Timeline.Evicted == nil {
 		t.fail("no worker was evicted%s", t.refusal())
 	}
-	if want := e.evictions(); res.WorkersEvicted != want {
+	// Of two agents, the first may have evicted a worker and not lived to tell.
+	if want := e.evictions(); res.WorkersEvicted != want && t.sc.kill == 0 {
 		t.fail("%d workers evicted, expected %d%s", res.WorkersEvicted, want, t.refusal())
 	}
 	if e.Heal == healQuarantine {

@@ -29,6 +29,10 @@ var owns = map[string]own{
 		poison(sc)
 		sc.storm, sc.share, sc.after = 30*time.Second, 0.95, 2*time.Second
 	}},
+	"gcd-nan-agent-killed": {"gcd-nan", "the agent is killed at some moment of the drill, and another takes over", func(sc *Scenario) {
+		poison(sc)
+		sc.kill, sc.Case.Expect.WithinMS = 1500*time.Millisecond, 10_000
+	}},
 	"saturated": {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
 	"stopped":   {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }

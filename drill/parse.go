@@ -51,7 +51,7 @@ func ParseCase(name string, data []byte) (*Case, error) {
 		}
 		return nil, fmt.Errorf("%s: %s", name, plain(err))
 	}
-	if dec.Decode(new(yaml.Node)) != io.EOF {
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: more than one document", name)
 	}
 	if p := check(&c); p != nil {

@@ -25,7 +25,7 @@ func Run(ctx context.Context, sc *Scenario, opt Options) (res Result, err error)
 	}
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	r := &runner{sc: sc, opt: opt, rec: &record{}}
+	r := &runner{sc: sc, opt: opt, rec: &record{}, moment: momentOf(sc.kill)}
 	r.lab, err = newLab(ctx, abort, sc, opt.Out)
 	if err != nil {
 		return res, err
@@ -88,6 +88,9 @@ type runner struct {
 	inc *incidentWatch // nil in mode none
 	log stallLog
 	old map[string]bool // progress that was told
+
+	moment time.Duration // after the trigger, when the agent is killed
+	killed bool
 }
 
 func (r *runner) say(kind, format string, args ...any) {
