@@ -46,6 +46,7 @@ type Frame struct {
 	ReturnAddress bool            // PC is behind a call: look up PC-1
 	Signal        bool            // the trampoline of a signal handler
 	Found         Method          // how the caller was found
+	LeftOut       int             // so many frames were left out between this one and the one before
 	Registers     stack.Registers // as they were in this frame, where known
 }
 
@@ -57,5 +58,10 @@ func (f *Frame) Lookup() uint64 {
 	return f.PC
 }
 
-// MaxFrames bounds a stack.
+// MaxFrames bounds the frames that are returned. A deeper stack is walked to
+// its end, and loses frames in its middle.
 const MaxFrames = 256
+
+// maxDepth bounds the frames that are walked: a stack of 8 MiB in frames of
+// 256 bytes.
+const maxDepth = 1 << 15

@@ -36,7 +36,7 @@ func TestGoEveryInstruction(t *testing.T) {
 			x.reach("main.outer", "")
 			bad := map[string]int{}
 			whole := 0
-			const steps = 40000
+			const steps = 15000
 			for range steps {
 				x.step()
 				frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)

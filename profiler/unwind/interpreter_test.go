@@ -62,7 +62,7 @@ func TestInterpreterEveryInstruction(t *testing.T) {
 	x := start(t, luaHost(t), "jit.off()"+luaScript)
 	bad := map[string]int{}
 	whole := 0
-	const steps = 60000
+	const steps = 30000
 	for range steps {
 		x.step()
 		frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)

@@ -16,7 +16,7 @@ type stackMemory struct {
 	piece   []byte
 }
 
-const pieceSize = 512
+const pieceSize = 4096
 
 func newStackMemory(mem procmem.Memory) *stackMemory {
 	switch m := mem.(type) {

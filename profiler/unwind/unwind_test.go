@@ -133,3 +133,52 @@ func TestStripped(t *testing.T) {
 		t.Errorf("%d names for 5 functions: %v", own, seen)
 	}
 }
+
+// TestKnownRegisters wants callers to have only the registers that calls keep,
+// with the values that the callee saved, and nothing guessed where the leaf's
+// registers are not known.
+func TestKnownRegisters(t *testing.T) {
+	x := start(t, build(t, "-O2"))
+	x.reach("outer", "leaf")
+	regs := x.registers()
+	frames, truncated := x.unwind.Unwind(regs, x.process, nil)
+	if truncated != "" {
+		t.Fatal(truncated)
+	}
+	if got := frames[1].Registers.Known; got != amd64.kept {
+		t.Errorf("registers %#x are known in the caller, want %#x", got, amd64.kept)
+	}
+	for i := 1; i < len(frames); i++ {
+		if frames[i].Registers.SP() != frames[i-1].CFA || frames[i].Registers.PC() != frames[i].PC {
+			t.Errorf("frame %d: stack pointer %#x below a CFA of %#x", i, frames[i].Registers.SP(), frames[i-1].CFA)
+		}
+	}
+	regs.Known = bits(amd64.pc, amd64.sp)
+	frames, truncated = x.unwind.Unwind(regs, x.process, nil)
+	if truncated != "" || frames[1].Registers.Known != regs.Known {
+		t.Errorf("from two registers: %#x are known in the caller: %q", frames[1].Registers.Known, truncated)
+	}
+	regs.Known = 0
+	if frames, truncated = x.unwind.Unwind(regs, x.process, nil); len(frames) != 0 || truncated == "" {
+		t.Errorf("from nothing: %d frames, %q", len(frames), truncated)
+	}
+}
+
+// TestCutWindow wants a stack that goes on beyond the copied window to say so,
+// with the number of the frame.
+func TestCutWindow(t *testing.T) {
+	x := start(t, build(t, "-O2"))
+	x.reach("outer", "order")
+	regs := x.registers()
+	window := x.window(regs)
+	whole, truncated := x.unwind.Unwind(regs, window, nil)
+	if truncated != "" {
+		t.Fatal(truncated)
+	}
+	cut := whole[2].CFA - regs.SP() - 8
+	window.Data = window.Data[:cut]
+	frames, truncated := x.unwind.Unwind(regs, window, nil)
+	if len(frames) != 3 || !strings.HasPrefix(truncated, "frame 2: ") || !strings.Contains(truncated, "not copied") {
+		t.Errorf("%d frames, %q", len(frames), truncated)
+	}
+}

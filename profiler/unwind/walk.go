@@ -16,6 +16,7 @@ type walk struct {
 	code      Code
 	frames    []Frame
 	truncated string
+	depth     int // frames walked, also those that are left out
 	scans     int // scans that are still allowed
 	jumps     int // stack switches so far
 }
@@ -23,16 +24,20 @@ type walk struct {
 // run appends frames until the entry, the bound or an error.
 func (w *walk) run(f Frame) {
 	for {
-		if len(w.frames) == MaxFrames {
-			w.truncated = fmt.Sprintf("frame %d: deeper than is followed", MaxFrames)
+		if w.depth == maxDepth {
+			w.truncated = fmt.Sprintf("frame %d: deeper than is followed", w.depth)
 			return
 		}
+		if len(w.frames) == MaxFrames {
+			w.leaveOut()
+		}
 		w.frames = append(w.frames, f)
+		w.depth++
 		this := &w.frames[len(w.frames)-1]
 		next, err := w.caller(this)
 		if err != nil {
 			if !errors.Is(err, errEntry) {
-				w.truncated = fmt.Sprintf("frame %d: %v", len(w.frames)-1, err)
+				w.truncated = fmt.Sprintf("frame %d: %v", w.depth-1, err)
 			}
 			return
 		}
@@ -41,6 +46,15 @@ func (w *walk) run(f Frame) {
 		}
 		f = next
 	}
+}
+
+// leaveOut makes room in the middle: the leaf tells what runs, the root who
+// asked for it, and in between lies a recursion.
+func (w *walk) leaveOut() {
+	const from, n = MaxFrames / 2, MaxFrames / 4
+	before := w.frames[from].LeftOut
+	w.frames = append(w.frames[:from], w.frames[from+n:]...)
+	w.frames[from].LeftOut = before + n
 }
 
 // caller finds the frame above f and notes in f how.
