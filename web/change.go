@@ -31,8 +31,6 @@ func checkRequest(q api.QuarantineRequest) error {
 		}
 	}
 	switch {
-	case q.Proxy == "":
-		return fmt.Errorf("%w: proxy is missing", ErrRefused)
 	case q.Upstream == "" && q.Route == "":
 		return fmt.Errorf("%w: upstream is missing", ErrRefused)
 	case set != 1:

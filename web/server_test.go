@@ -203,7 +203,6 @@ func TestChangesNeedSense(t *testing.T) {
 		{"DELETE", "/api/quarantines/q9", `{"reason": "x"}`, 404, "q9"},
 		{"POST", "/api/quarantines", `{"proxy": "p", "upstream": "u", "reason": "r"}`, 400, "exactly one"},
 		{"POST", "/api/quarantines", `{"proxy": "p", "upstream": "u", "version": "1", "peer": "x:1", "reason": "r"}`, 400, "exactly one"},
-		{"POST", "/api/quarantines", `{"upstream": "u", "version": "1", "reason": "r"}`, 400, "proxy"},
 		{"POST", "/api/quarantines", `{"proxy": "p", "version": "1", "reason": "r"}`, 400, "upstream"},
 		{"POST", "/api/quarantines", `{"proxy": "p", "upstream": "u", "version": "1"}`, 400, "reason"},
 		{"POST", "/api/quarantines", `{"proxy": "p", "upstream": "u", "version": "1", "reason": "r", "seconds": -1}`, 400, "seconds"},

@@ -70,7 +70,7 @@ type Quarantine struct {
 // QuarantineRequest is the body of POST /api/quarantines. Exactly one of
 // Version, Peer and Route is set.
 type QuarantineRequest struct {
-	Proxy    string  `json:"proxy"`
+	Proxy    string  `json:"proxy"` // may be empty where there is only one
 	Upstream string  `json:"upstream"`
 	Version  string  `json:"version,omitempty"`
 	Peer     string  `json:"peer,omitempty"`
