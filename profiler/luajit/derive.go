@@ -177,8 +177,6 @@ func deriveExit(l *layout, code []byte) error {
 	return nil
 }
 
-func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
-
 func disp32(b []byte) int64 { return int64(int32(binary.LittleEndian.Uint32(b))) }
 
 // findStringLength finds where a string keeps its length by two strings that

@@ -57,7 +57,7 @@ func (p *proto) reach(from, to int, by bool) int {
 	}
 	seen := make(map[int]bool)
 	queue := []int{from}
-	for len(queue) > 0 && len(seen) < 4096 {
+	for len(queue) > 0 && len(seen) < 2048 {
 		pos := queue[0]
 		queue = queue[1:]
 		if pos < 0 || pos >= len(p.bc) || seen[pos] {

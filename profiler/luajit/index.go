@@ -31,6 +31,7 @@ func (x *nameIndex) lookup(vm *VM, r reader, fn uint64) string {
 		}
 	}
 	const first, most = 16, 1 << 16
+	r.budget = &budget{walkBudget} // it serves many walks
 	x.names, x.misses = vm.collectNames(r), 0
 	x.patience = min(max(first, 4*x.patience), most)
 	return x.names[fn]

@@ -23,7 +23,7 @@ func (vm *VM) places(r reader, t *trace, snaps []snapshot) []place {
 	var out []place
 	for i, s := range snaps {
 		p := vm.protoOf(r, s.pc)
-		if p == nil {
+		if p == nil || !r.spend(64*len(p.bc)) { // the search for a comparison below
 			return nil
 		}
 		pos := p.pos(s.pc)

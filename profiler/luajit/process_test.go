@@ -100,6 +100,8 @@ func start(t testing.TB, e engine, script string, args ...string) (*procmem.Proc
 	argv := append(append([]string{}, e.argv...), script) // then its arguments
 	cmd := exec.Command(argv[0], append(argv[1:], args...)...)
 	cmd.Stderr = os.Stderr
+	cmd.Dir = "testdata"
+	cmd.Env = []string{"PATH=/usr/bin:/bin"} // images show the environment
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,9 @@ func TestTraceback(t *testing.T) {
 				p, said := start(t, e, script, mode)
 				vm := findVMs(t, p)[0]
 				want := tracebackLines(said)
+				if strings.Count(want, "\n") < 6 {
+					t.Fatalf("traceback of the script:\n%s", said)
+				}
 				for n := range 10 {
 					pause(n)
 					mem, regs := sample(t, vm, p)

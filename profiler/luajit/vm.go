@@ -60,7 +60,7 @@ func newVM(mem procmem.Memory, maps procmem.Maps, images Images, c candidate) (*
 	if l.exdata >= int64(c.global-c.thread) {
 		return nil, unsupported("thread: lua_getexdata reads behind it")
 	}
-	vm := &VM{layout: *l, global: c.global, main: c.thread, live: reader{mem, uint64(l.strLen)}, protos: newProtoCache(), names: &nameIndex{}}
+	vm := &VM{layout: *l, global: c.global, main: c.thread, live: reader{mem: mem, strLen: uint64(l.strLen)}, protos: newProtoCache(), names: &nameIndex{}}
 	vm.traces = &traceTable{}
 	if !vm.isThread(r, c.thread) {
 		return nil, unsupported("main thread: its stack does not begin with itself")

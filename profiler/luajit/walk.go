@@ -55,7 +55,7 @@ func stateName(v int32) string {
 // followed to its end is returned as far as it goes, with the reason in
 // Truncated.
 func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
-	r := reader{mem: mem, strLen: uint64(vm.strLen)}
+	r := reader{mem: mem, strLen: uint64(vm.strLen), budget: &budget{walkBudget}}
 	thread := r.u64(vm.global + uint64(vm.curL))
 	if !vm.isThread(r, thread) {
 		return Walk{}, ErrIdle
@@ -75,6 +75,9 @@ func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
 	if w.out.Truncated = why; why == "" {
 		w.out.Trace = leaf.trace
 		w.threads(leaf)
+	}
+	if r.spent() {
+		w.out.Truncated = "the stack took too much memory to read"
 	}
 	return w.out, nil
 }
