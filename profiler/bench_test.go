@@ -28,6 +28,7 @@ func BenchmarkUnderstand(b *testing.B) {
 		{"trace", "cases.gcd()"},
 		{"pattern", "cases.pattern()"},
 		{"json", "cases.cjson()"},
+		{"deep regex", "cases.deep()"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			n := startNginx(b, 1, "", luaCases, "location /go { content_by_lua_block { "+c.lua+" } }")

@@ -45,6 +45,7 @@ func TestLowerStaysInOneHandler(t *testing.T) {
 		{"sort", "cases.sort()"},
 		{"breathing recursion", "cases.breathe()"},
 		{"regex", `cases.regex("")`},
+		{"deep regex", "cases.deep()"},
 		{"compiled regex", `cases.regex("jo")`},
 		{"json", "cases.cjson()"},
 		{"garbage", "cases.garbage()"},

@@ -10,9 +10,13 @@ import (
 // nativeFrame is a frame of the machine stack before the Lua frames are put in.
 type nativeFrame struct {
 	stack.Frame
-	cfa uint64
-	vm  bool // the interpreter or a trace: it runs the Lua frames of one segment
+	cfa     uint64
+	vm      bool // the interpreter or a trace: it runs the Lua frames of one segment
+	leftOut bool // frames were left out below this one
 }
+
+// leftOutFrame stands for the middle of a deep recursion.
+var leftOutFrame = stack.Frame{Kind: stack.Native, Function: "[frames left out]"}
 
 // segment holds the Lua functions that called each other without C in
 // between, leaf first. They share one machine frame, the one that ends at cfa.
@@ -31,6 +35,10 @@ func merge(native []nativeFrame, segments []segment, work, truncated string) sta
 	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.cfa, b.cfa) })
 	for i := range native {
 		f := &native[i]
+		if f.leftOut {
+			out.Frames = append(out.Frames, leftOutFrame)
+			out, segments = skipped(out, segments, f.cfa)
+		}
 		if !f.vm {
 			out.Frames = append(out.Frames, f.Frame)
 			continue
@@ -67,4 +75,13 @@ func splice(s stack.Stack, segments []segment, why string) stack.Stack {
 		s.Frames = append(s.Frames, seg.frames...)
 	}
 	return s
+}
+
+// skipped adds the segments whose machine frames were left out.
+func skipped(s stack.Stack, segments []segment, cfa uint64) (stack.Stack, []segment) {
+	for len(segments) > 0 && segments[0].cfa < cfa {
+		s.Frames = append(s.Frames, segments[0].frames...)
+		segments = segments[1:]
+	}
+	return s, segments
 }

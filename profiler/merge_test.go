@@ -8,13 +8,18 @@ import (
 	"github.com/spinguard/spinguard/profiler/stack"
 )
 
-// native makes machine frames; "vm:80" is one of the VM that ends at CFA 80.
+// native makes machine frames; "vm:80" is one of the VM that ends at CFA 80,
+// "cut:80" one before which frames were left out.
 func native(names ...string) []nativeFrame {
 	var out []nativeFrame
 	for _, n := range names {
 		f := nativeFrame{Frame: stack.Frame{Kind: stack.Native, Function: n}}
 		if cfa, vm := strings.CutPrefix(n, "vm:"); vm {
 			f.vm = true
+			f.cfa, _ = strconv.ParseUint(cfa, 10, 64)
+		}
+		if cfa, cut := strings.CutPrefix(n, "cut:"); cut {
+			f.leftOut = true
 			f.cfa, _ = strconv.ParseUint(cfa, 10, 64)
 		}
 		out = append(out, f)
@@ -71,6 +76,8 @@ func TestMerge(t *testing.T) {
 			want: "f main g", wantCut: "Lua frames below the machine stack"},
 		{name: "segment too few", native: native("vm:80", "x", "vm:160", "main"), segments: []segment{lua(80, "f")},
 			want: "f x [lua] main"},
+		{name: "frames left out", native: native("x", "x", "cut:500", "vm:600", "main"), segments: []segment{lua(300, "f"), lua(600, "g")},
+			want: "x x [frames left out] f cut:500 g main"},
 		{name: "no Lua", native: native("epoll_wait", "main"), work: "c", want: "epoll_wait main"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -56,6 +56,7 @@ var scenarios = []scenario{
 	{"pattern", "cases.pattern()", []string{"cases.lua:PATTERN"}},
 	{"recursion", "cases.breathe()", []string{"cases.lua:BREATHE"}},
 	{"regex", `cases.regex("")`, []string{"cases.lua:REGEX"}},
+	{"deep regex", "cases.deep()", []string{"cases.lua:DEEP"}},
 	{"compiled regex", `cases.regex("jo")`, []string{"cases.lua:REGEX"}},
 	{"json", "cases.cjson()", []string{"cases.lua:JSON"}},
 	{"sort", "cases.sort()", []string{"cases.lua:SORT"}},

@@ -79,7 +79,7 @@ func (p *Process) native(frames []unwind.Frame) (out []nativeFrame, inner *unwin
 	out = make([]nativeFrame, len(frames))
 	for i := range frames {
 		at := frames[i].Lookup()
-		out[i].cfa = frames[i].CFA
+		out[i].cfa, out[i].leftOut = frames[i].CFA, frames[i].LeftOut > 0
 		if p.vms.runsLua(at) {
 			out[i].vm, out[i].Address = true, at
 			if inner == nil {

@@ -34,6 +34,12 @@ function M.regex(options)
   while true do ngx.re.find(text, "(a+)+$", options) end -- REGEX
 end
 
+-- Deeper on the machine stack than any window.
+function M.deep()
+  local text = string.rep("ab", 300) .. "!"
+  while true do ngx.re.find(text, "(a|b|ab)*$") end -- DEEP
+end
+
 function M.cjson()
   local cjson = require "cjson"
   local t = {}
