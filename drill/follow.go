@@ -66,6 +66,9 @@ func (r *runner) plan(f *fault) (limit time.Duration, done func(now time.Time) b
 		if now.Sub(trigger) < r.sc.storm || !f.fired() || r.sc.kill > 0 && !r.killed {
 			return false
 		}
+		if r.sc.rail != nil {
+			return r.sc.rail.refused(r.rec.after())
+		}
 		_, ok := recovery(c, r.opt.Mode, r.rec, r.main())
 		return ok
 	}

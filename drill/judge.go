@@ -47,9 +47,12 @@ func (t *trial) judgeAgent() {
 		t.judgeEvidence()
 		t.judgeNumbers()
 	}
-	if t.mode == ModeEnforce {
+	switch {
+	case t.mode == ModeEnforce && t.sc.rail != nil:
+		t.judgeRail()
+	case t.mode == ModeEnforce:
 		t.judgeHealing()
-	} else {
+	default:
 		t.judgeUntouched()
 	}
 }

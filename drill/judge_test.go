@@ -129,6 +129,38 @@ func TestJudgeFindsTheFrameInTheProfile(t *testing.T) {
 	}
 }
 
+func TestJudgeRail(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(*record, *seen)
+		want  string
+	}{
+		{"stopped as it should", func(*record, *seen) {}, ""},
+		{"went on", func(_ *record, s *seen) { s.WorkersEvicted = 2 }, "2 workers evicted, expected 1 and no more"},
+		{"went on in secret", func(r *record, _ *seen) {
+			r.changes = append(r.changes, change{at: ms(900), pid: 8, gone: true, current: 1})
+		}, "2 workers ended, expected 1"},
+		{"said nothing", func(_ *record, s *seen) { s.Actions = nil }, `did not refuse with "empty"; it said: nothing`},
+		{"said something else", func(_ *record, s *seen) { s.Actions[0].Text = "tired" }, "it said: evict of worker 2 refused: tired"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sc, c, rec := healthyTrial()
+			s := rec.incidents[0]
+			sc.rail = &rail{evicted: 1, refusal: "empty"}
+			s.WorkersEvicted, rec.changes = 1, rec.changes[:2]
+			s.Actions = []incident.Action{{Kind: "evict", Target: "worker 2", Result: "refused", Text: "the bucket is empty"}}
+			tt.spoil(rec, s)
+			res := judge(sc, c, ModeEnforce, rec)
+			if tt.want == "" && !res.Passed {
+				t.Fatalf("failures: %q", res.Failures)
+			}
+			if tt.want != "" {
+				wantFailure(t, res, tt.want)
+			}
+		})
+	}
+}
+
 // A stall that comes and goes has several incidents: the first one tells when
 // it was found, a later one when it was acted on.
 func TestJudgeJoinsIncidents(t *testing.T) {

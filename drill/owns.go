@@ -33,8 +33,12 @@ var owns = map[string]own{
 		poison(sc)
 		sc.kill, sc.Case.Expect.WithinMS = 1500*time.Millisecond, 10_000
 	}},
-	"saturated": {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
-	"stopped":   {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
+	"rail-bucket":      {"gcd-nan", "the bucket holds one eviction for two stuck workers", railBucket},
+	"rail-no-respawn":  {"gcd-nan", "the master is stopped and starts no successor", railNoRespawn},
+	"rail-panic":       {"rail-panic", "both upstreams of a proxy are poisoned", railPanic},
+	"rail-stuck-again": {"cases/gcd-nan", "nothing can be quarantined, so the successor hangs too", railStuckAgain},
+	"saturated":        {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
+	"stopped":          {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }
 
 // poison probes hard, so that every worker takes a request within

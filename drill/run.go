@@ -185,7 +185,7 @@ func (r *runner) finish(ctx context.Context, f *fault) error {
 func (r *runner) lastQuestions(ctx context.Context) {
 	l, rec := r.lab, r.rec
 	rec.healed = true
-	if r.opt.Mode != ModeEnforce && !l.c.calm() {
+	if r.opt.Mode != ModeEnforce && !l.c.calm() || r.sc.rail != nil {
 		return // nothing was healed
 	}
 	rec.stuck = l.stuckWorkers(600 * time.Millisecond)
