@@ -148,7 +148,7 @@ func decodeSummary(r io.Reader, size int64) (Summary, error) {
 		return Summary{}, fmt.Errorf("%s: %s", JSONFile, err)
 	}
 	v.Request, v.Upstream, v.Version = v.Evidence.Request, v.Evidence.Upstream, v.Evidence.Version
-	v.Summary.bound()
+	v.bound()
 	return v.Summary, nil
 }
 

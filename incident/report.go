@@ -55,7 +55,7 @@ const maxPicture = 4 << 20
 func WriteReport(w io.Writer, inc *Incident, o ReportOptions) error {
 	c := prepared(inc)
 	return reportTemplate.Execute(w, page{
-		Incident: c, Options: o, CSS: template.CSS(reportCSS), //nolint:gosec // our own file
+		Incident: c, Options: o, CSS: template.CSS(reportCSS), // our own file
 		Rows: waterfall(c), Tiles: tiles(c),
 		Flame: frameOfPicture(o.Flame), Diff: frameOfPicture(o.Diff),
 	})
@@ -80,10 +80,10 @@ type picture struct {
 func frameOfPicture(p Picture) *picture {
 	switch {
 	case p.URL != "":
-		return &picture{template.URL(p.URL), height(p.SVG)} //nolint:gosec // made by the caller, not by an incident
+		return &picture{template.URL(p.URL), height(p.SVG)} // made by the caller, not by an incident
 	case len(p.SVG) > 0 && len(p.SVG) <= maxPicture:
 		data := base64.StdEncoding.EncodeToString(p.SVG)
-		return &picture{template.URL("data:image/svg+xml;base64," + data), height(p.SVG)} //nolint:gosec // base64
+		return &picture{template.URL("data:image/svg+xml;base64," + data), height(p.SVG)} // base64
 	}
 	return nil
 }
