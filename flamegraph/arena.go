@@ -3,9 +3,10 @@ package flamegraph
 const (
 	chunkBits  = 18
 	chunkWords = 1 << chunkBits
-	// maxDepth is the most frames that are kept of one stack. It must fit
+	// maxDepth is the most frames that are kept of one stack. Deeper ones are
+	// beyond what browsers can zoom into: the page's library recurses. It must fit
 	// into a chunk.
-	maxDepth = 4096
+	maxDepth = 2048
 	// maxWords keeps offsets within 32 bits.
 	maxWords = 1 << 32
 )

@@ -52,6 +52,7 @@ func TestHTMLInBrowser(t *testing.T) {
 	t.Run("difference", func(t *testing.T) { htmlDifference(t, browser) })
 	t.Run("hostile", func(t *testing.T) { htmlHostile(t, browser) })
 	t.Run("dark", func(t *testing.T) { htmlDark(t, browser) })
+	t.Run("deep", func(t *testing.T) { htmlDeep(t, browser) })
 	t.Run("100,000 stacks", func(t *testing.T) { htmlLarge(t, browser) })
 }
 
@@ -75,11 +76,11 @@ func htmlZoom(t *testing.T, browser context.Context) {
 func htmlSearch(t *testing.T, browser context.Context) {
 	b := openFile(t, browser, htmlFile(t, load(t, "testdata/worker.folded")))
 	for term, want := range map[string]string{
-		"gcd":           "matched 57.25 % in 2 frames",
-		"^gcd.*13$":     "matched 25.10 % in 1 frame",
-		"nginx+0x4a210": "matched 2.35 % in 1 frame",
-		"gcd(":          "matched 0.00 % in 0 frames",
-		"main|gcd":      "matched 98.82 % in 4 frames",
+		"gcd":           "matched 57.25 %, itself 57.25 %, in 2 frames",
+		"^gcd.*13$":     "matched 25.10 %, itself 25.10 %, in 1 frame",
+		"nginx+0x4a210": "matched 2.35 %, itself 2.35 %, in 1 frame",
+		"gcd(":          "matched 0.00 %, itself 0.00 %, in 0 frames",
+		"main|gcd":      "matched 98.82 %, itself 57.25 %, in 4 frames",
 	} {
 		b.slash()
 		b.keys(term)
@@ -91,7 +92,7 @@ func htmlSearch(t *testing.T, browser context.Context) {
 	b.click(pageBox("gcd wrr.lua:12"))
 	b.slash()
 	b.keys("gcd")
-	b.want(matchText, "matched 57.25 % in 2 frames")
+	b.want(matchText, "matched 57.25 %, itself 57.25 %, in 2 frames")
 	b.want(pageBox("gcd wrr.lua:12")+`.querySelector("rect").getAttribute("fill")`, "#e93d82")
 }
 
@@ -165,7 +166,7 @@ func htmlTable(t *testing.T, browser context.Context) {
 	b.click(`document.querySelectorAll("#top-head button")[0]`) // by name
 	b.want(firstRow, "[truncated] 0.00 % 0 samples 1.18 % 15 samples")
 	b.click(`[...document.querySelectorAll("#top-body button")].find(e => e.textContent === "tcp_sendmsg")`)
-	b.want(matchText, "matched 11.76 % in 1 frame")
+	b.want(matchText, "matched 11.76 %, itself 11.76 %, in 1 frame")
 	b.want(`document.querySelectorAll("#top-body tr").length`, "1")
 }
 
@@ -183,6 +184,21 @@ func htmlHostile(t *testing.T, browser context.Context) {
 	b.want(`document.querySelectorAll("script").length`, "2")
 	b.want(`document.querySelectorAll("img").length`, "0")
 	b.want(pageBox("<script>alert(1)</script> <script>alert(1)</script>")+`.__data__.depth`, "1")
+}
+
+// htmlDeep: the deepest stack that is kept does not exhaust the script's own.
+func htmlDeep(t *testing.T, browser context.Context) {
+	p := readText(t, strings.Repeat("f;", 2*maxDepth)+"leaf 1\n")
+	b := openFile(t, browser, htmlFile(t, p))
+	b.want(pageBox("leaf")+`.__data__.depth`, fmt.Sprint(maxDepth))
+	b.slash()
+	b.keys("leaf")
+	b.want(matchText, "matched 100.00 %, itself 100.00 %, in 1 frame")
+	b.click(pageBox("leaf"))
+	b.want(`document.getElementById("back").disabled`, "false")
+	b.click(`document.getElementById("reset")`)
+	b.want(`document.getElementById("reset").disabled`, "true")
+	openFile(t, browser, svgFile(t, p, SVGOptions{})).want(`document.querySelectorAll(".sgf.live").length`, "1")
 }
 
 func htmlDark(t *testing.T, browser context.Context) {
@@ -217,7 +233,7 @@ func htmlLarge(t *testing.T, browser context.Context) {
 	b.want(`/Graph of callees: [0-9,]+ frames below/.test(document.getElementById("notes").textContent)`, "true")
 	b.slash()
 	b.keys("main")
-	b.want(matchText, "matched 100.00 % in 1 frame")
+	b.want(matchText, "matched 100.00 %, itself 0.00 %, in 1 frame")
 	b.keys(kb.Escape)
 	b.click(`[...document.querySelectorAll("g.frame")].filter(g => g.__data__.depth === 4)[0]`)
 	b.want(`document.getElementById("back").disabled`, "false")

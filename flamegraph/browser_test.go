@@ -95,7 +95,7 @@ func newTab(t *testing.T, browser context.Context, allowed string) *tab {
 				b.note("request for " + e.Request.URL)
 			}
 		case *cdpruntime.EventExceptionThrown:
-			b.note("exception " + e.ExceptionDetails.Text)
+			b.note("exception " + e.ExceptionDetails.Text + " " + e.ExceptionDetails.Exception.Description)
 		case *cdppage.EventJavascriptDialogOpening:
 			b.note("dialog " + e.Message)
 		}

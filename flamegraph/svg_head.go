@@ -42,6 +42,9 @@ func (p *Profile) subtitle() string {
 	}
 	if p.Duration > 0 {
 		s += " for " + p.Duration.Round(time.Millisecond).String()
+		if p.Type == "cpu" && p.Unit == "nanoseconds" {
+			s += fmt.Sprintf(", %.2f cores on average", share(p.total, p.Duration.Nanoseconds()))
+		}
 	}
 	return s
 }

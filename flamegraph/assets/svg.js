@@ -75,7 +75,9 @@
     if (width < 100) return;
     pixels = width - 2 * PAD;
     inner.setAttribute("width", pixels);
-    bar.setAttribute("x", width - PAD - +bar.getAttribute("width"));
+    var controls = Math.max(220, Math.min(390, width * 0.45));
+    bar.setAttribute("width", controls);
+    bar.setAttribute("x", width - PAD - controls);
     match.setAttribute("x", width - PAD);
     layout();
   }
@@ -120,12 +122,13 @@
     info.textContent = f ? f.lines.replace(/\n/g, "  ·  ") : idle;
   }
 
-  function focus(f) {
+  // A click must not make the page jump; a key should follow the frame.
+  function focus(f, still) {
     if (!f || f.g.classList.contains("off")) return;
     focused.g.removeAttribute("tabindex");
     focused = f;
     f.g.setAttribute("tabindex", "0");
-    f.g.focus();
+    f.g.focus({preventScroll: still === true});
     show(f);
   }
 
@@ -184,7 +187,7 @@
   svg.removeAttribute("viewBox");
   svg.setAttribute("width", "100%");
   if (frames.length) frames[0].g.setAttribute("tabindex", "0");
-  inner.addEventListener("click", function (e) { var f = frameOf(e); if (f) { zoom(f); focus(f); } });
+  inner.addEventListener("click", function (e) { var f = frameOf(e); if (f) { zoom(f); focus(f, true); } });
   inner.addEventListener("mouseover", function (e) { show(frameOf(e)); });
   inner.addEventListener("mouseleave", function () { show(null); });
   inner.addEventListener("focusin", function (e) { show(frameOf(e)); });

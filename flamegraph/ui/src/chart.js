@@ -33,8 +33,6 @@ export class Chart {
       .sort(true)
       .setLabelHandler((d) => this.describe(d.data))
       .setColorMapper(this.page.diff ? byChangeMapper((n) => this.change(n), this.mostChange()) : byKindMapper)
-      .setSearchMatch((d, hit) => d.data.frame >= 0 && hit(d.data.name))
-      .setSearchHandler(() => {})
       .setDetailsElement(byId("details"))
       .setDetailsHandler((text) => this.say(text))
       .onClick((d) => this.zoomed(d));
@@ -49,8 +47,7 @@ export class Chart {
   // levels counts the rows that have a frame wide enough to be seen.
   levels(tree) {
     const least = (tree.value * MIN_PIXELS) / this.box.clientWidth;
-    const visit = (n) => n.children.reduce((most, c) => (c.value > least ? Math.max(most, 1 + visit(c)) : most), 1);
-    return visit(tree);
+    return 1 + tree.list.reduce((most, n) => (n.value > least ? Math.max(most, n.depth) : most), 0);
   }
 
   change(n) {
@@ -58,13 +55,7 @@ export class Chart {
   }
 
   mostChange() {
-    let most = 0;
-    const visit = (n) => {
-      if (n.value > 0) most = Math.max(most, Math.abs(this.change(n)));
-      n.children.forEach(visit);
-    };
-    this.tree.children.forEach(visit);
-    return most;
+    return this.tree.list.reduce((most, n) => (n.value > 0 ? Math.max(most, Math.abs(this.change(n))) : most), 0);
   }
 
   describe(n) {
@@ -87,7 +78,7 @@ export class Chart {
   zoomed(d) {
     if (!this.returning && d !== this.at) this.history.push(this.at);
     this.at = d;
-    this.focusOn(d);
+    this.focusOn(d, true);
     this.changed();
   }
 
@@ -108,9 +99,11 @@ export class Chart {
     this.zoom(this.root);
   }
 
+  // search marks the frames itself: the library's own search recurses, and
+  // counts what is zoomed away as nothing.
   search(hit) {
-    if (hit) this.chart.search(hit);
-    else this.chart.clear();
+    for (const d of this.root.descendants()) d.highlight = hit !== null && d.data.frame >= 0 && hit(d.data.name);
+    this.chart.update();
     this.tabStop();
   }
 
@@ -131,11 +124,12 @@ export class Chart {
     (this.element(this.focus) ?? this.box.querySelector("g.frame"))?.setAttribute("tabindex", "0");
   }
 
-  focusOn(d) {
+  // focusOn moves the focus; a click must not make the page jump.
+  focusOn(d, still = false) {
     if (!d) return;
     this.focus = d;
     this.tabStop();
-    this.element(d)?.focus({ preventScroll: false });
+    this.element(d)?.focus({ preventScroll: still });
   }
 
   visible(d) {

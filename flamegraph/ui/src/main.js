@@ -27,7 +27,7 @@ function rebuild() {
   chart.draw(tree, view.icicle);
   if (passes) {
     const callees = view.reversed ? build(page, false, passes) : tree;
-    top.show(table(page, callees), callees.value, callees.base);
+    top.show(table(callees), callees.value, callees.base);
   } else {
     top.show(page.top, page.total, page.baseTotal);
   }
@@ -48,8 +48,8 @@ function search() {
     byId("match").textContent = "";
     return;
   }
-  const { sum, count } = matched(tree, hit);
-  byId("match").textContent = `matched ${percent(share(sum, tree.value))} in ${count.toLocaleString("en-US")} ${count === 1 ? "frame" : "frames"}`;
+  const { sum, self, count } = matched(tree, hit);
+  byId("match").textContent = `matched ${percent(share(sum, tree.value))}, itself ${percent(share(self, tree.value))}, in ${count.toLocaleString("en-US")} ${count === 1 ? "frame" : "frames"}`;
 }
 
 function toggle(name, id) {
