@@ -168,6 +168,7 @@ func (s *Store) remember(inc *Incident) {
 	}
 	s.mu.Lock()
 	s.cache[inc.ID] = cached{summarize(prepared(inc)), fi.ModTime(), fi.Size()}
+	delete(s.sizes, inc.ID)
 	s.mu.Unlock()
 }
 

@@ -52,7 +52,7 @@ func tiles(inc *Incident) []tile {
 	for _, t := range []struct {
 		name  string
 		value int64
-	}{{"longest stall", n.StallMS}, {"CPU time", n.CPUMS}, {"waited for a CPU", n.RunDelayMS}, {"throttled", n.Throttled}} {
+	}{{"longest stall", n.StallMS}, {"standstill", n.Standstill}, {"CPU time", n.CPUMS}, {"waited for a CPU", n.RunDelayMS}, {"throttled", n.Throttled}} {
 		if t.value > 0 {
 			list = append(list, tile{t.name, ms(t.value)})
 		}

@@ -63,15 +63,25 @@ func (s *Store) stillOpen(id string, now time.Time) bool {
 	return err == nil && sum.Ended == nil && now.Sub(sum.Began) < maxOpen
 }
 
+// bytes returns the size of a folder. The writer alone changes folders, so it
+// counts each only once.
 func (s *Store) bytes(id string) int64 {
+	s.mu.Lock()
+	n, ok := s.sizes[id]
+	s.mu.Unlock()
+	if ok {
+		return n
+	}
 	files, err := s.Files(id)
 	if err != nil {
 		return 0
 	}
-	var n int64
 	for _, f := range files {
 		n += f.Bytes
 	}
+	s.mu.Lock()
+	s.sizes[id] = n
+	s.mu.Unlock()
 	return n
 }
 
@@ -84,6 +94,7 @@ func (s *Store) remove(id string) error {
 	}
 	s.mu.Lock()
 	delete(s.cache, id)
+	delete(s.sizes, id)
 	s.mu.Unlock()
 	return s.root.RemoveAll(tmp)
 }

@@ -46,6 +46,14 @@ func TestRetainByBytes(t *testing.T) {
 	if err != nil || len(removed) != 2 || removed[0] != numbered(0).ID {
 		t.Errorf("removed %v: %v", removed, err)
 	}
+	// An incident that grows is counted again.
+	if err := s.Update(numbered(3), map[string][]byte{BaselineFile: make([]byte, 150_000)}); err != nil {
+		t.Fatal(err)
+	}
+	removed, err = s.Retain(began.Add(time.Hour))
+	if err != nil || len(removed) != 1 || removed[0] != numbered(2).ID {
+		t.Errorf("removed after an update %v: %v", removed, err)
+	}
 }
 
 func TestRetainRemovesUnreadable(t *testing.T) {

@@ -47,8 +47,9 @@ type Store struct {
 	lock *os.File // nil: for reading only
 
 	write sync.Mutex // one writer at a time
-	mu    sync.Mutex // guards cache
+	mu    sync.Mutex // guards what follows
 	cache map[string]cached
+	sizes map[string]int64 // bytes of folders
 }
 
 // Open opens dir for writing, makes it (mode 0750) if it is not there, and
@@ -83,7 +84,7 @@ func open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("incidents folder: %s", err)
 	}
-	return &Store{root: root, dir: dir, cache: map[string]cached{}}, nil
+	return &Store{root: root, dir: dir, cache: map[string]cached{}, sizes: map[string]int64{}}, nil
 }
 
 // Close releases the folder.
