@@ -59,11 +59,29 @@ func names(s *profile.Sample) map[string]bool {
 	return out
 }
 
+// hasPlace says whether text holds part, and not only as the beginning of a
+// longer line number: "wrr.lua:1" is not in "wrr.lua:12".
+func hasPlace(text, part string) bool {
+	for part != "" {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+		if !digit(part[len(part)-1:]) || !digit(text) {
+			return true
+		}
+	}
+	return true
+}
+
+func digit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
+
 // inProfile says whether part occurs in enough of the samples.
 func inProfile(shares map[string]float64, part string) bool {
 	sum := 0.0
 	for name, share := range shares {
-		if strings.Contains(name, part) {
+		if hasPlace(name, part) {
 			sum += share
 		}
 	}

@@ -37,7 +37,7 @@ func (t *trial) judgeStalls() {
 		t.fail("longest standstill is %d ms, expected about %d ms", long.MS, e.StallMS)
 	}
 	for part := range strings.FieldsSeq(e.Frame) {
-		if !t.stallWith(func(s *stall) bool { return strings.Contains(strings.Join(s.Frames, "\n"), part) }) {
+		if !t.stallWith(func(s *stall) bool { return hasPlace(strings.Join(s.Frames, "\n"), part) }) {
 			t.fail("frame %s occurs in none of the %d standstills", part, len(t.rec.stalls))
 		}
 	}

@@ -79,7 +79,7 @@ func hasValue(e *Evidence, text string) bool {
 // loop that spans several lines shows one of them in each sample.
 func (t *trial) hasFrame(part string) bool {
 	for _, f := range t.res.Evidence.Frames {
-		if strings.Contains(f, part) {
+		if hasPlace(f, part) {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (t *trial) hasFrame(part string) bool {
 		return false
 	}
 	for _, f := range t.main.Evidence.Stack {
-		if strings.Contains(f.Function+" "+f.String(), part) {
+		if hasPlace(f.Function+" "+f.String(), part) {
 			return true
 		}
 	}
