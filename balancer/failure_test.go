@@ -272,3 +272,72 @@ func TestHashAndLeastOnNginx(t *testing.T) {
 	}
 
 }
+
+// One client can't take a peer out, however many requests it makes up; several
+// clients with several requests can.
+func TestOneClientTakesNoPeerOut(t *testing.T) {
+	p := startProxy(t, proxyOptions{
+		workers: 1, init: options(", tries = 1"), location: phases, backends: 1, backend: "location /bad { return 444; }",
+	})
+	p.publish(1)
+	for i := range 20 {
+		p.getAs("bad", fmt.Sprintf("/bad%d", i))
+	}
+	if n := p.metric(counter("ejections")); n != 0 {
+		t.Errorf("%v ejections for one client", n)
+	}
+	for i := range 3 {
+		p.getAs(fmt.Sprintf("client%d", i), fmt.Sprintf("/bad%d", i))
+	}
+	if n := p.metric(counter("ejections")); n != 1 {
+		t.Errorf("%v ejections for four clients and three requests, want 1", n)
+	}
+	if code, h := p.getAs("good", "/"); code != 200 {
+		t.Errorf("the only peer is out and not used: status %d, %s", code, h.Get("X-Spinguard"))
+	}
+}
+
+// A retry that was allowed and not needed goes back to the budget.
+func TestUnusedRetriesGoBack(t *testing.T) {
+	p := startProxy(t, proxyOptions{
+		workers: 1, init: options(", eject_after = 0, retry_min = 0, retry_budget = 0"), location: phases,
+	})
+	p.publish(1, 1)
+	for range 30 {
+		p.getAs("c", "/")
+	}
+	body := fmt.Sprintf(`[%q,"127.0.0.1:%d"]`, p.peer(0), freePorts(t, 1)[0])
+	if code, _ := p.put("backend", body); code != 200 {
+		t.Fatalf("publish: status %d", code)
+	}
+	failed := 0
+	for range 60 {
+		if code, _ := p.getAs("c", "/"); code != 200 {
+			failed++
+		}
+	}
+	if retried := p.metric(counter("tries_unconnected")) - float64(failed); retried != 10 {
+		t.Errorf("%v requests were saved by a retry, want the 10 of the budget", retried)
+	}
+}
+
+func TestLeastLoadedAvoidsASlowPeer(t *testing.T) {
+	p := startProxy(t, proxyOptions{
+		workers: 1, location: phases, init: options(`, picker = "least"`), backends: 2,
+		backend: `location /slow { content_by_lua_block {
+			if ngx.var.server_port == ngx.var.arg_port then ngx.sleep(0.05) end
+			ngx.print(ngx.var.server_port) } }`,
+	})
+	p.publish(1, 1)
+	slow := fmt.Sprint(p.ports[0])
+	got := 0
+	for range 100 {
+		if _, body := p.get("/slow?port=" + slow); body == slow {
+			got++
+		}
+	}
+	// Both draws hit the slow one in a quarter of the cases.
+	if got > 40 {
+		t.Errorf("the slow peer served %d of 100", got)
+	}
+}

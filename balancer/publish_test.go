@@ -146,3 +146,19 @@ func TestWatchedFile(t *testing.T) {
 	eventually(t, "version 2", func() bool { return published() == 2 })
 	p.served(4)
 }
+
+// A row of versions that never served must not push out the one that did.
+func TestTheLastGoodVersionIsKept(t *testing.T) {
+	p := startProxy(t, proxyOptions{})
+	p.publish(1, 1)
+	p.served(4)
+	for i := range 12 {
+		p.publish(2+i, 1)
+	}
+	_, v := p.adminRequest("GET", "/upstreams/backend", "")
+	versions := v["versions"].([]any)
+	last := versions[len(versions)-1].(map[string]any)
+	if len(versions) != 6 || last["version"].(float64) != 1 {
+		t.Errorf("%d versions are kept, the oldest is %v; want 6 and 1", len(versions), last["version"])
+	}
+}

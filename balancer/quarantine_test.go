@@ -212,6 +212,7 @@ func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
 	_, _ = rand.Read(random)
 	for name, damage := range map[string]func() error{
 		"random bytes": func() error { return overwrite(l.Path(), random) },
+		"torn":         func() error { return tear(l.Path()) },
 		"cut to 0":     func() error { return os.Truncate(l.Path(), 0) },
 		"cut to 5000":  func() error { return os.Truncate(l.Path(), 5000) },
 		"removed":      func() error { return os.Remove(l.Path()) },
@@ -221,7 +222,8 @@ func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
 		if err := damage(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for range 20 {
+		// More than the looks that a worker leaves out after a bad ledger.
+		for range 40 {
 			p.served(4)
 			time.Sleep(2 * time.Millisecond)
 		}
@@ -239,6 +241,46 @@ func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
 		t.Fatalf("lift: %v %v", ok, err)
 	}
 	eventually(t, "the repaired ledger is in force", func() bool { return p.served(8)[first] == 0 })
+}
+
+// tear moves the ledger to a bank that quarantines version 1, but whose
+// checksum is wrong.
+func tear(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, sequence, err := read(f)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	b := encodeBank([]Entry{{ID: "t", Kind: KindVersion, Upstream: "backend", Version: 1, Until: now.Add(time.Minute)}}, now)
+	b[bankCRCAt] ^= 1
+	_, err = f.WriteAt(b, bankAt(sequence+1))
+	_, err2 := f.WriteAt(newHeader(sequence+1), 0)
+	return errors.Join(err, err2)
+}
+
+// Nobody can cut the crumbs short: a store into them would kill the worker.
+func TestCrumbsCannotBeCut(t *testing.T) {
+	p := startProxy(t, proxyOptions{})
+	pid := p.workers()[0]
+	maps, err := procmem.ReadMaps(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range maps {
+		if strings.Contains(m.Path, "spinguard-crumbs") {
+			err := os.Truncate(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End), 0)
+			if !errors.Is(err, unix.EPERM) {
+				t.Errorf("truncate: %v, want it refused", err)
+			}
+			return
+		}
+	}
+	t.Error("no crumbs are mapped")
 }
 
 func overwrite(path string, b []byte) error {

@@ -85,13 +85,13 @@ end
 
 
 -- eject takes a peer out; longer each time it has been out within the flap
--- window. It returns false where enough peers are out.
+-- window. It returns false where enough peers are out, nil where it is out.
 local function eject(name, address, peers, opts, now)
     local count, list = alive(_M.out(name), now, opts.flap_window)
     local old = list[address]
 
     if old and old.stop > now then
-        return true
+        return nil
     end
 
     if count >= max(1, floor(peers * opts.max_ejection)) then
