@@ -88,18 +88,24 @@ func TestSeparateDebug(t *testing.T) {
 	}
 }
 
-// TestDebugLinkChecksum wants a debug file of another build to be refused.
+// TestDebugLinkChecksum wants a debug file that was changed to be refused.
 func TestDebugLinkChecksum(t *testing.T) {
 	path := build(t)
 	v := hidden(t, path)
-	debug := filepath.Join(filepath.Dir(path), "program.debug")
+	debug := filepath.Join(filepath.Dir(path), ".debug", "program.debug")
+	if err := os.Mkdir(filepath.Dir(debug), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	run(t, "objcopy", "--only-keep-debug", path, debug)
 	run(t, "strip", path)
 	run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
-	if err := os.Mkdir(filepath.Join(filepath.Dir(path), ".debug"), 0o755); err != nil {
+	data, err := os.ReadFile(debug)
+	if err != nil {
 		t.Fatal(err)
 	}
-	copyFile(t, path, filepath.Join(filepath.Dir(path), ".debug", "program.debug"))
+	if err := os.WriteFile(debug, append(data, 0), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	p := start(t, path)
 	image, _ := p.image(t, NewCache(4), p.function)
 	if got := image.Name(v); !strings.HasPrefix(got, "program+0x") {

@@ -21,7 +21,7 @@ func (c *Cache) openVDSO(pid int, m procmem.Mapping) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	data := make([]byte, m.End-m.Start)
 	if err := p.ReadMemory(m.Start, data); err != nil {
 		return nil, err

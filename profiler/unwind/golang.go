@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinguard/spinguard/profiler/symbol"
@@ -36,7 +37,7 @@ func (w *walk) fromGo(f *Frame, r *region, function *symbol.GoFunction) (Frame, 
 		}
 	}
 	next, err := w.byFramePointer(f, r)
-	if err != nil && w.arch == &amd64 && err != errEntry {
+	if err != nil && !errors.Is(err, errEntry) {
 		return Frame{}, fmt.Errorf("no caller of %s: %w", function.Name, err)
 	}
 	return next, err
@@ -53,8 +54,8 @@ func (w *walk) switched(f *Frame, r *region, function *symbol.GoFunction) bool {
 	return f.ReturnAddress || !ok || size > prologue
 }
 
-// byStackSize applies the table of stack sizes. On arm64 the return address of
-// a function with a frame is at the stack pointer itself.
+// byStackSize applies the table of stack sizes, which holds for x86-64 only:
+// elsewhere the return address is not below the caller's frame.
 func (w *walk) byStackSize(f *Frame, r *region, function *symbol.GoFunction) (Frame, error) {
 	size, ok := function.StackSize(f.Lookup() - r.bias)
 	if !ok || w.arch != &amd64 {

@@ -38,7 +38,11 @@ server { listen 127.0.0.1:%[2]d; location / { content_by_lua_block {
 				}
 			}()
 			observe(t, worker).running()
-			walkStuck(t, attach(t, worker))
+			x := attach(t, worker)
+			walkStuck(t, x)
+			if mode == "on" {
+				walkTrace(t, x)
+			}
 		})
 	}
 }
@@ -64,4 +68,33 @@ func walkStuck(t *testing.T, x *target) {
 	}
 	t.Logf("%d of %d whole, leaf by %v", whole, steps, found)
 	report(t, bad)
+}
+
+// walkTrace tells the unwinder the frame size of the trace that runs, as the
+// Lua side does, and wants the same stack as before, with all registers that
+// the trace saved.
+func walkTrace(t *testing.T, x *target) {
+	frames, _ := x.unwind.Unwind(x.registers(), x.process, nil)
+	want := x.names(frames)
+	size := int(frames[0].CFA - frames[0].Registers.SP())
+	asked := false
+	code := func(pc uint64) (int, bool) {
+		asked = asked || pc == frames[0].PC
+		return size, true
+	}
+	for range 2000 {
+		x.step()
+		frames, truncated := x.unwind.Unwind(x.registers(), x.process, code)
+		got := x.names(frames)
+		if truncated != "" || frames[0].Found != JIT || !slices.Equal(got[1:], want[1:]) {
+			t.Fatalf("leaf by %v: %v %q, want %v", frames[0].Found, got, truncated, want)
+		}
+		if frames[1].Registers.Known != amd64.kept {
+			t.Fatalf("registers %#x are known below the trace", frames[1].Registers.Known)
+		}
+	}
+	t.Logf("trace of %d bytes", size)
+	if !asked {
+		t.Error("the unwinder never asked for the trace")
+	}
 }

@@ -105,7 +105,7 @@ func observe(t testing.TB, pid int) *target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	maps, err := procmem.ReadMaps(pid)
 	if err != nil {
 		t.Fatal(err)

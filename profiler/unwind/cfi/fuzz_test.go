@@ -21,7 +21,7 @@ func FuzzTable(f *testing.F) {
 		if data, err := file.Section(".eh_frame").Data(); err == nil {
 			f.Add(data[:min(len(data), 2048)], false)
 		}
-		file.Close()
+		_ = file.Close()
 	}
 	f.Fuzz(func(t *testing.T, data []byte, debug bool) {
 		form := EHFrame

@@ -21,7 +21,7 @@ func section(t testing.TB, path string) ([]byte, uint64) {
 		}
 		t.Skip(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	s := f.Section(".eh_frame")
 	data, err := s.Data()
 	if err != nil {
