@@ -19,12 +19,12 @@ func (w *walker) traceLeaf() (leaf, bool) {
 	if t == nil {
 		return leaf{}, false
 	}
-	snaps := w.vm.snapshots(w.r, t)
-	if snaps == nil || off == unknownOffset {
+	d := w.vm.detail(w.r, t)
+	if d.snaps == nil || off == unknownOffset {
 		// The function is known, but not where it is.
 		return leaf{base: base, trace: t.no, root: base, slots: &slots{r: w.r}}, true
 	}
-	return w.snapLeaf(t, snaps, off, base, regs), true
+	return w.snapLeaf(d, snapshotAt(d.snaps, off), off, base, regs), true
 }
 
 const unknownOffset = ^uint64(0)
@@ -78,12 +78,13 @@ func (w *walker) callingTrace() (*trace, uint64, *stack.Registers) {
 
 // snapLeaf is the frame that a snapshot describes, at an offset into the code
 // behind it.
-func (w *walker) snapLeaf(t *trace, snaps []snapshot, off uint64, base uint64, regs *stack.Registers) leaf {
-	at := snapshotAt(snaps, off)
-	s := w.vm.overlay(w.r, t, snaps, at, base, machine{sp: w.traceSP(t), off: off, regs: regs})
-	l := leaf{base: base + 8*snaps[at].delta, pc: snaps[at].pc + 4, trace: t.no, root: base, slots: s}
-	if places := w.vm.places(w.r, t, snaps); places != nil {
-		p := places[at]
+func (w *walker) snapLeaf(d *traceDetail, at int, off, base uint64, regs *stack.Registers) leaf {
+	t := &d.t
+	s := w.vm.overlay(w.r, t, d.snaps, at, base, machine{sp: w.traceSP(t), off: off, regs: regs})
+	snap := d.snaps[at]
+	l := leaf{base: base + 8*snap.delta, pc: snap.pc + 4, trace: t.no, root: base, slots: s}
+	if at < len(d.places) {
+		p := d.places[at]
 		pos := p.at
 		if off >= p.split {
 			pos = p.after
@@ -103,13 +104,13 @@ func (w *walker) exitLeaf(base uint64) (leaf, bool) {
 	if t == nil {
 		return leaf{}, false
 	}
-	snaps, at := w.vm.snapshots(w.r, t), int(w.r.u32(w.vm.global+uint64(w.vm.exitno)))
-	if at < 0 || at >= len(snaps) {
+	d, at := w.vm.detail(w.r, t), int(w.r.u32(w.vm.global+uint64(w.vm.exitno)))
+	if at < 0 || at >= len(d.snaps) {
 		return leaf{}, false
 	}
-	if w.r.u64(w.cf+w.vm.savePC) == snaps[at].pc+4 {
+	if w.r.u64(w.cf+w.vm.savePC) == d.snaps[at].pc+4 {
 		saved := w.savedLeaf() // written back; only the bytecode address may lag
-		saved.pc = snaps[at].pc + 4
+		saved.pc = d.snaps[at].pc + 4
 		return saved, true
 	}
 	if base == 0 {
@@ -118,5 +119,5 @@ func (w *walker) exitLeaf(base uint64) (leaf, bool) {
 	if !w.inStack(base) {
 		return leaf{}, false
 	}
-	return w.snapLeaf(t, snaps, uint64(snaps[at].mcofs), base, nil), true
+	return w.snapLeaf(d, at, uint64(d.snaps[at].mcofs), base, nil), true
 }

@@ -83,6 +83,41 @@ type traceTable struct {
 	mu       sync.Mutex
 	pointers []uint64 // the array as it was read last
 	ranges   []traceRange
+	details  map[uint64]*traceDetail // by address of the trace
+}
+
+// traceDetail is what a trace's snapshots say. It does not change.
+type traceDetail struct {
+	t      trace // whose it is; another trace may take its address
+	snaps  []snapshot
+	places []place
+}
+
+// detail returns the snapshots of a trace and their places, from the cache
+// where the trace is the same.
+func (vm *VM) detail(r reader, t *trace) *traceDetail {
+	const most = 256
+	table := vm.traces
+	table.mu.Lock()
+	d := table.details[t.addr]
+	table.mu.Unlock()
+	if d != nil && d.t == *t {
+		return d
+	}
+	d = &traceDetail{t: *t, snaps: vm.snapshots(r, t)}
+	if d.snaps == nil {
+		return d
+	}
+	if d.places = vm.places(r, t, d.snaps); d.places == nil {
+		return d
+	}
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if table.details == nil || len(table.details) >= most {
+		table.details = map[uint64]*traceDetail{}
+	}
+	table.details[t.addr] = d
+	return d
 }
 
 type traceRange struct {

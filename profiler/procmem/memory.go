@@ -40,12 +40,15 @@ type Window struct {
 
 // ReadMemory implements Memory for addresses inside the window.
 func (w Window) ReadMemory(addr uint64, buf []byte) error {
-	if addr < w.Addr || addr-w.Addr > uint64(len(w.Data)) ||
-		uint64(len(buf)) > uint64(len(w.Data))-(addr-w.Addr) {
+	if !w.holds(addr, len(buf)) {
 		return fmt.Errorf("%d bytes at %#x: outside of the copied window", len(buf), addr)
 	}
 	copy(buf, w.Data[addr-w.Addr:])
 	return nil
+}
+
+func (w Window) holds(addr uint64, n int) bool {
+	return addr >= w.Addr && addr-w.Addr <= uint64(len(w.Data)) && uint64(n) <= uint64(len(w.Data))-(addr-w.Addr)
 }
 
 // Overlay reads from the first window that holds an address, else from Under.
@@ -59,8 +62,8 @@ type Overlay struct {
 // ReadMemory implements Memory.
 func (o Overlay) ReadMemory(addr uint64, buf []byte) error {
 	for _, w := range o.Windows {
-		if w.ReadMemory(addr, buf) == nil {
-			return nil
+		if w.holds(addr, len(buf)) {
+			return w.ReadMemory(addr, buf)
 		}
 	}
 	if o.Under == nil {
