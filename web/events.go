@@ -13,8 +13,12 @@ import (
 // it happens, with a comment now and then so that a dead connection is seen.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
+	recent, next, err := s.o.Feed.Subscribe(r.Context())
+	if err != nil {
+		writeError(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	recent, next := s.o.Feed.Subscribe(r.Context())
 	for _, e := range recent {
 		if writeEvent(w, e) != nil {
 			return
@@ -26,7 +30,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if out.Flush() != nil {
 			return
 		}
-		var err error
 		select {
 		case e, ok := <-next:
 			if !ok {

@@ -2,14 +2,20 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/spinguard/spinguard/web/api"
 )
 
-// feedKept is how many events a page that is opened now still sees.
-const feedKept = 200
+const (
+	feedKept = 200 // events that a page that is opened now still sees
+	feedMost = 64  // listeners at once
+)
+
+// errBusy says that there are too many listeners.
+var errBusy = errors.New("too many feeds are open; close a page")
 
 // Feed spreads events to everyone who listens. The zero value is ready; its
 // methods may be called by many goroutines. Publish never waits: a listener
@@ -44,11 +50,14 @@ func (f *Feed) Recent() []api.Event {
 }
 
 // Subscribe returns the recent events and a channel of those that follow,
-// closed once ctx is done.
-func (f *Feed) Subscribe(ctx context.Context) ([]api.Event, <-chan api.Event) {
+// closed once ctx is done. More than 64 listeners at once are refused.
+func (f *Feed) Subscribe(ctx context.Context) ([]api.Event, <-chan api.Event, error) {
 	c := make(chan api.Event, 64)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.subs) >= feedMost {
+		return nil, nil, errBusy
+	}
 	if f.subs == nil {
 		f.subs = map[chan api.Event]struct{}{}
 	}
@@ -59,5 +68,5 @@ func (f *Feed) Subscribe(ctx context.Context) ([]api.Event, <-chan api.Event) {
 		delete(f.subs, c)
 		close(c)
 	})
-	return slices.Clone(f.recent), c
+	return slices.Clone(f.recent), c, nil
 }

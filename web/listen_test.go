@@ -139,7 +139,18 @@ func TestServeAndFeed(t *testing.T) {
 func TestFeedNeverWaits(t *testing.T) {
 	var f Feed
 	ctx, cancel := context.WithCancel(t.Context())
-	_, slow := f.Subscribe(ctx)
+	_, slow, err := f.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range feedMost - 1 {
+		if _, _, err := f.Subscribe(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := f.Subscribe(ctx); err == nil {
+		t.Error("there is no bound of listeners")
+	}
 	for range 1000 {
 		f.Publish(api.Event{Text: "x"})
 	}

@@ -32,8 +32,13 @@ func (s *Server) Handler(trusted bool) http.Handler {
 			h(w, r)
 		})
 	}
+	mux.HandleFunc("POST /login", s.login)
+	var h http.Handler = mux
+	if s.o.Private && !trusted {
+		h = s.private(h)
+	}
 	// Refuses changes that another site makes a browser ask for.
-	return s.guard(http.NewCrossOriginProtection().Handler(mux))
+	return s.guard(http.NewCrossOriginProtection().Handler(h))
 }
 
 func (s *Server) readRoutes(mux *http.ServeMux) {

@@ -2,8 +2,8 @@
 // socket and, if wanted, on a loopback address. It shows what a Source tells
 // and what lies in the incident folders; it decides nothing.
 //
-// Reading is free on both. Changing something needs the unix socket, whose
-// file mode says who may, or the token.
+// Reading is free on both, unless the server is private. Changing something
+// needs the unix socket, whose file mode says who may, or the token.
 package web
 
 import (
@@ -23,6 +23,7 @@ type Options struct {
 	Metrics   *Metrics // nil: no /metrics
 	Feed      *Feed    // nil: an empty feed
 	Token     string   // for changes over TCP; empty: none are possible there
+	Private   bool     // reading over TCP needs the token too, but for metrics
 	Hosts     []string // further Host names under which the page is reached
 	Log       *zap.Logger
 	Now       func() time.Time
