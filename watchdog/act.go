@@ -79,6 +79,9 @@ func (a *Agent) facts(e *episode) respond.Facts {
 		CanQuarantine: e.culprit.Known() && (e.in.ledger != nil || a.cfg.Hook.File != "" || len(a.cfg.Hook.Command) > 0),
 	}
 	for _, m := range e.members {
+		if m.w != nil && m.w.Master == m.pid && f.Exempt == "" {
+			f.Exempt = "it has no master that would start a successor"
+		}
 		f.Workers = append(f.Workers, respond.Worker{PID: m.pid, Verdict: m.verdict, Stall: m.stall, Proven: m.proven, Gone: m.w == nil || m.evicted})
 		if !e.firstOut.IsZero() && m.w != nil && !m.evicted && m.since.After(e.firstOut) && m.verdict.Stuck() {
 			f.StuckAgain = true

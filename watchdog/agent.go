@@ -51,6 +51,7 @@ type Agent struct {
 	recorder *profiler.Recorder
 	store    *incident.Store
 	rails    *respond.Rails
+	jitter   func() float64
 	metrics  *web.Metrics
 	feed     *web.Feed
 
@@ -61,6 +62,10 @@ type Agent struct {
 
 	jobs       chan func() // work for the loop
 	view       atomic.Pointer[view]
+	settings   atomic.Pointer[config.Config]
+	beat       atomic.Int64 // when the loop last turned
+	onDisk     int          // incidents, as last counted
+	countedAt  time.Duration
 	counters   bpf.Counters
 	unreadable uint64 // records of the sampler that could not be decoded
 	lastLook   time.Duration
@@ -88,7 +93,10 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	}
 	a.publish()
 	a.metrics = web.NewMetrics(version, a)
-	a.rails = respond.NewRails(cfg.Rails, a.clock.wall(), rand.Float64)
+	a.jitter = rand.Float64
+	a.rails = respond.NewRails(cfg.Rails, a.clock.wall(), a.jitter)
+	settings := a.cfg
+	a.settings.Store(&settings)
 	a.store, err = incident.Open(filepath.Join(cfg.StateDir, "incidents"), incident.Retention{Count: cfg.Retention.Count, Bytes: cfg.Retention.Bytes})
 	if err != nil {
 		return nil, err
@@ -136,6 +144,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
 	for ctx.Err() == nil {
 		a.tick()
+		a.beat.Store(int64(a.clock.mono()))
 		if err := a.readSamples(a.clock.wall().Add(a.pause())); err != nil {
 			return fmt.Errorf("reading samples: %w", err)
 		}

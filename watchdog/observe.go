@@ -144,9 +144,7 @@ func (a *Agent) readCrumb(w *worker, slot []byte) {
 		return
 	}
 	w.crumb = c
-	if c.Active {
-		w.in.learn(c.Upstream)
-	}
+	w.in.learn(c.Upstream) // an idle crumb names the last one picked for
 }
 
 // lookAtAll looks at every worker from outside: what sleeps is in no sample.

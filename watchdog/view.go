@@ -51,10 +51,17 @@ func (a *Agent) publish() {
 	})
 	slices.SortFunc(v.quarantines, func(x, y api.Quarantine) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
 	a.countSamples(v)
-	if a.store != nil {
-		v.incidents, _ = a.store.Count()
-	}
+	v.incidents = a.countIncidents(now)
 	a.view.Store(v)
+}
+
+// countIncidents counts the folders on disk, every few seconds.
+func (a *Agent) countIncidents(now time.Duration) int {
+	if a.store != nil && (a.countedAt == 0 || now-a.countedAt > 5*time.Second) {
+		a.countedAt = now
+		a.onDisk, _ = a.store.Count() // a store that can't be read is told when something is written
+	}
+	return a.onDisk
 }
 
 func (a *Agent) countSamples(v *view) {
@@ -110,7 +117,7 @@ func (a *Agent) Status() api.Status {
 	v := a.view.Load()
 	now := time.Now()
 	return api.Status{
-		Version: a.version, Node: a.cfg.Node, Mode: string(a.cfg.Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
+		Version: a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
 		CPUSeconds: ownCPU().Seconds(), ResidentBytes: ownMemory(), Samples: v.samples, Lost: v.lost, Sampler: a.samplerState(),
 		Incidents: v.incidents, Proxies: v.proxies,
 	}
@@ -123,7 +130,7 @@ func (a *Agent) Workers() []api.WorkerStatus { return a.view.Load().workers }
 func (a *Agent) Quarantines() []api.Quarantine { return a.view.Load().quarantines }
 
 // Settings implements web.Source.
-func (a *Agent) Settings() any { return a.cfg }
+func (a *Agent) Settings() any { return *a.settings.Load() }
 
 // Metrics returns the agent's metrics, for the web server.
 func (a *Agent) Metrics() *web.Metrics { return a.metrics }

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
+	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -36,7 +40,7 @@ func runAgent(e env, args []string) error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
-	return serveAgent(e.ctx, cfg, log)
+	return serveAgent(e.ctx, cfg, *path, log)
 }
 
 func loadConfig(path string) (config.Config, error) {
@@ -60,7 +64,7 @@ func newLogger(cfg config.Config) (*zap.Logger, error) {
 }
 
 // serveAgent runs the agent and its web server until the context ends.
-func serveAgent(ctx context.Context, cfg config.Config, log *zap.Logger) error {
+func serveAgent(ctx context.Context, cfg config.Config, path string, log *zap.Logger) error {
 	agent, err := watchdog.New(cfg, version, log)
 	if err != nil {
 		return err
@@ -81,6 +85,8 @@ func serveAgent(ctx context.Context, cfg config.Config, log *zap.Logger) error {
 		defer cancel()
 		served <- server.Serve(ctx, listeners...)
 	}()
+	go reloadOnHangup(ctx, agent, path, log)
+	go tellSystemd(ctx, agent, log)
 	err = agent.Run(ctx)
 	cancel()
 	return errors.Join(err, <-served)
@@ -103,4 +109,50 @@ func listen(cfg config.Config) ([]net.Listener, error) {
 		return nil, fmt.Errorf("%v; choose another address with listen: in the configuration, or listen: \"\"", err)
 	}
 	return []net.Listener{unix, tcp}, nil
+}
+
+// reloadOnHangup reads the configuration again on each SIGHUP. A bad one is
+// said and changes nothing.
+func reloadOnHangup(ctx context.Context, agent *watchdog.Agent, path string, log *zap.Logger) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+		}
+		cfg, err := loadConfig(path)
+		if err == nil {
+			err = agent.Reload(cfg)
+		}
+		if err != nil {
+			log.Error("reload", zap.Error(err))
+		}
+	}
+}
+
+// tellSystemd says that the agent is ready, and keeps saying that its loop
+// turns if the service has a watchdog. Without systemd it does nothing.
+func tellSystemd(ctx context.Context, agent *watchdog.Agent, log *zap.Logger) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd could not be told", zap.Error(err))
+	}
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return
+	}
+	tick := time.NewTicker(every / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if agent.Turns(every / 2) {
+				_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
+			}
+		}
+	}
 }
