@@ -61,6 +61,9 @@ var scenarios = []scenario{
 	{"json", "cases.cjson()", []string{"cases.lua:JSON"}},
 	{"sort", "cases.sort()", []string{"cases.lua:SORT"}},
 	{"garbage", "cases.garbage()", []string{"cases.lua:GARBAGE"}},
+	// What a trace that is gone by now did is known by its function only.
+	{"flushed traces", "cases.flush()", nil},
+	{"thousands of traces", "cases.traces()", nil},
 	{"coroutines", "cases.coroutines()", []string{"cases.lua:LOOP", "cases.lua:INNER", "cases.lua:OUTER", "cases.lua:START"}},
 	{"pcall", "cases.pcall()", []string{"cases.lua:LOOP", "cases.lua:PROTECTED"}},
 	{"xpcall handler", "cases.xpcall()", []string{"cases.lua:LOOP", "cases.lua:HANDLER"}},

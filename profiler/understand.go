@@ -54,6 +54,13 @@ func (p *Process) understand(regs stack.Registers) Result {
 	native, inner := p.native(frames)
 	lua := p.vms.walk(inner, p.view)
 	p.vms.missed(native, lua.segments)
+	if at, lost := p.lost(frames, native, truncated); lost && len(lua.segments) > 0 {
+		if more, why, ok := p.resume(frames[:at+1], lua, mem); ok {
+			frames, truncated = more, why
+			native, _ = p.native(frames)
+			native[at].vm = true
+		}
+	}
 	if truncated == "" && lua.truncated != "" {
 		truncated = "Lua " + lua.truncated
 	}

@@ -31,6 +31,8 @@ const (
 	lastWait  = 30 * time.Second
 )
 
+const maxAreas = 1024
+
 // look searches the process for VMs, unless that was done just now.
 func (v *vms) look() {
 	now := v.modules.now()
@@ -90,6 +92,9 @@ func (v *vms) runsLua(pc uint64) bool {
 	}
 	if _, ok := v.code(pc); ok {
 		// What else lies there are the VM's stubs: no one else writes to it.
+		if len(v.areas) >= maxAreas {
+			clear(v.areas)
+		}
 		v.areas[m.Start] = true
 		return true
 	}

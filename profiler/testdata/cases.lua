@@ -103,6 +103,21 @@ function M.garbage()
   while true do keep[math.random(#keep)] = { {}, {}, {} } end -- GARBAGE
 end
 
+-- Traces come and go.
+function M.flush()
+  while true do jit.flush() for _ = 1, 200000 do x = x + 1 end end -- FLUSH
+end
+
+-- Thousands of traces.
+function M.traces()
+  jit.opt.start("maxtrace=8000", "maxmcode=16384")
+  local f = {}
+  for i = 1, 5000 do
+    f[i] = loadstring("local x = 0; for i = 1, 100 do x = x + i * " .. i .. " end return x", "=made" .. i)
+  end
+  while true do for i = 1, #f do f[i]() end end -- TRACES
+end
+
 -- Some milliseconds of honest work.
 local function work(n)
   local y = 0.5
