@@ -46,6 +46,7 @@ install: build ## install to DESTDIR/PREFIX (default /usr/local)
 	install -d $(DESTDIR)$(PREFIX)/share/lua/5.1/resty
 	cp -r balancer/lua/resty/. $(DESTDIR)$(PREFIX)/share/lua/5.1/resty/
 	install -D -m 644 deploy/systemd/spinguard.service $(DESTDIR)$(PREFIX)/lib/systemd/system/spinguard.service
+	test -e $(DESTDIR)/etc/spinguard/agent.yaml || install -D -m 644 deploy/agent.yaml $(DESTDIR)/etc/spinguard/agent.yaml
 
 clean: ## remove what was built
 	rm -rf bin build
