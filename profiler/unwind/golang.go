@@ -28,9 +28,6 @@ func (w *walk) fromGo(f *Frame, r *region, function *symbol.GoFunction) (Frame, 
 		f.Found = GoTable
 		return Frame{}, errEntry
 	}
-	if next, err := w.bySignalTrampoline(f, r); err == nil {
-		return next, nil
-	}
 	if !w.switched(f, r, function) {
 		if next, err := w.byStackSize(f, r, function); err == nil {
 			return next, nil

@@ -1,5 +1,7 @@
 package unwind
 
+import "sync"
+
 // plausible says whether an address can be a return address: it lies in code,
 // right behind a call instruction.
 func (w *walk) plausible(ra uint64) bool {
@@ -11,12 +13,46 @@ func (w *walk) plausible(ra uint64) bool {
 		var insn [4]byte
 		return ra%4 == 0 && (w.readCode(r, ra-4, insn[:]) != nil || isCallARM64(insn))
 	}
+	if r.image == nil {
+		return w.behindCall(r, ra)
+	}
+	return r.calls.ask(ra, func() bool { return w.behindCall(r, ra) })
+}
+
+// behindCall reads the code before an address of an x86-64 process.
+func (w *walk) behindCall(r *region, ra uint64) bool {
 	const longest = 7
 	var before [longest]byte
 	if ra-r.Start < longest || w.readCode(r, ra-longest, before[:]) != nil {
 		return r.image != nil // cannot be checked
 	}
 	return endsInCall(before) || r.startsGoroutine(ra, before[longest-1])
+}
+
+// memo remembers answers about code that cannot change. It is bounded, and
+// safe for concurrent use.
+type memo struct {
+	mu    sync.RWMutex
+	known map[uint64]bool
+}
+
+const maxMemo = 4096
+
+func (m *memo) ask(addr uint64, find func() bool) bool {
+	m.mu.RLock()
+	answer, ok := m.known[addr]
+	m.mu.RUnlock()
+	if ok {
+		return answer
+	}
+	answer = find()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || len(m.known) == maxMemo {
+		m.known = map[uint64]bool{}
+	}
+	m.known[addr] = answer
+	return answer
 }
 
 // startsGoroutine knows the return address that Go puts under a goroutine: one

@@ -18,6 +18,8 @@ type region struct {
 	tables []*cfi.Table
 	goTab  *symbol.GoTable
 
+	calls memo // which addresses are behind a call
+
 	blobOnce           sync.Once
 	blobStart, blobEnd uint64 // the LuaJIT interpreter, in the process
 }

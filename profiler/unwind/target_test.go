@@ -142,7 +142,7 @@ func (x *target) reach(function, leaf string) {
 	x.t.Helper()
 	var names []string
 	var truncated string
-	for range 3000 {
+	for range 30000 {
 		x.step()
 		var frames []Frame
 		frames, truncated = x.unwind.Unwind(x.registers(), x.process, nil)
