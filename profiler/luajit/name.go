@@ -50,12 +50,8 @@ func (w *walker) functionName(here, up spot, down link) (string, bool) {
 	if name := w.ownName(here, up); name != "" {
 		return name, true
 	}
-	if called.known && called.value.isFunc() {
-		// The function that was called ended with a call of this one.
-		first := spot{fn: called.value.addr(), proto: w.vm.funcProto(w.r, called.value.addr()), pos: -1, slots: here.slots}
-		if name := w.ownName(here, first); name != "" {
-			return name, true
-		}
+	if name := w.tailCalled(called, here, (*walker).ownName).name; name != "" {
+		return name, true
 	}
 	if here.fn != 0 {
 		if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
@@ -87,6 +83,34 @@ func (w *walker) resolve(up spot) {
 		}
 	}
 	w.pending = left
+}
+
+// tailCalled names a function by the one that was called in its place, which
+// must have ended by calling it: by its variables, or by its only tail call.
+func (w *walker) tailCalled(c called, here spot, own func(w *walker, here, holder spot) string) called {
+	const longest = 4
+	for range longest {
+		if !c.known || !c.value.isFunc() {
+			return called{}
+		}
+		first := spot{fn: c.value.addr(), proto: w.vm.funcProto(w.r, c.value.addr()), pos: -1, slots: here.slots}
+		if first.proto == nil {
+			return called{}
+		}
+		if own != nil {
+			if name := own(w, here, first); name != "" {
+				return called{name: name, path: name}
+			}
+		}
+		if first.pos = first.proto.onlyTailCall(); first.pos == 0 {
+			return called{}
+		}
+		c = w.calledName(first)
+		if c.name != "" && (!c.known || !c.value.isFunc() || c.value.addr() == here.fn) {
+			return c
+		}
+	}
+	return called{}
 }
 
 // refutes says that the named thing is known to be another function.
@@ -136,7 +160,11 @@ func (w *walker) builtinName(here, up spot) string {
 	if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
 		return name
 	}
-	if c := w.calledName(up); c.name != "" && (!c.known || !c.value.isFunc() || c.value.addr() == here.fn) {
+	c := w.calledName(up)
+	if c.name != "" && (!c.known || !c.value.isFunc() || c.value.addr() == here.fn) {
+		return c.path
+	}
+	if c = w.tailCalled(c, here, nil); c.name != "" {
 		return c.path
 	}
 	switch id := w.r.u8(here.fn + funcFFID); id {
