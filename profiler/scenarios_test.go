@@ -101,7 +101,7 @@ func (q *quality) add(t testing.TB, r Result, places []string) {
 	if whole {
 		q.whole++
 	} else {
-		q.cut[r.Stack.Truncated+": "+names(r.Stack)]++
+		q.cut[r.State+": "+r.Stack.Truncated+": "+names(r.Stack)]++
 	}
 	if slices.ContainsFunc(frames, func(f stack.Frame) bool { return f.Kind == stack.Lua || f.Kind == stack.Trace }) {
 		q.lua++

@@ -93,6 +93,12 @@ func (w *walker) spotAt(base, pc uint64, l leaf) (spot, string) {
 			here.fn, here.pos = 0, here.proto.pos(pc-4)
 			return here, ""
 		}
+		// A function that returns to C: its results lie where it was. It is
+		// passed, as the thread's own dummy frame is.
+		if w.frames == 0 && base == l.base && l.trace == 0 && l.slots.word(base-8)&3 == linkC {
+			here.fn = w.thread
+			return here, ""
+		}
 		return here, fmt.Sprintf("frame %d: no function at its base %#x", w.frames, base)
 	}
 	if here.proto = w.vm.funcProto(w.r, here.fn); here.proto != nil {
