@@ -174,3 +174,21 @@ func missing(t *testing.T, what string) {
 	}
 	t.Skipf("%s: not found", what)
 }
+
+// TestPprofPrefersCPU: cpu time is shown wherever it stands, else the default,
+// else the last type.
+func TestPprofPrefersCPU(t *testing.T) {
+	in := agentProfile()
+	in.SampleType = []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}, {Type: "samples", Unit: "count"}}
+	if p, err := FromPprof(in, "test", ""); err != nil || p.Type != "cpu" || p.Total() != 18 {
+		t.Errorf("%v %v, want cpu", p, err)
+	}
+	in.SampleType[0].Type = "wall"
+	if p, err := FromPprof(in, "test", ""); err != nil || p.Type != "samples" {
+		t.Errorf("%v %v, want the last type", p, err)
+	}
+	in.DefaultSampleType = "wall"
+	if p, err := FromPprof(in, "test", ""); err != nil || p.Type != "wall" {
+		t.Errorf("%v %v, want the default type", p, err)
+	}
+}
