@@ -40,7 +40,7 @@ func open(pid int, cache *symbol.Cache, now func() time.Time) (*Process, error) 
 	}
 	m, err := openModules(pid, cache, now)
 	if err != nil {
-		mem.Close()
+		_ = mem.Close()
 		return nil, err
 	}
 	p := &Process{mem: mem, cache: cache, modules: m, view: newSnapshot(mem), loop: loopFinder{seed: maphash.MakeSeed()}}

@@ -82,7 +82,7 @@ func TestSampleWithoutWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	if r := p.Understand(bpf.Sample{}); r.Stack.Truncated == "" || r.Lower() != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -147,7 +147,7 @@ func TestWorkersAreKeptApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.Close()
+		defer func() { _ = p.Close() }()
 		byPID[pid] = p
 		watch(t, s, p)
 	}

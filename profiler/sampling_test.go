@@ -25,7 +25,7 @@ func openSampler(t testing.TB) *bpf.Sampler {
 	if err != nil {
 		missing(t, err.Error())
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
@@ -35,7 +35,7 @@ func openProcess(t testing.TB, pid int) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close() })
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
