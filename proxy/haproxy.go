@@ -18,6 +18,7 @@ type haproxyProcess struct {
 	tasks    *numbers
 	last     []int // thread ids at the latest refresh
 	threads  []haproxyThread
+	mapped   int // how often that was tried
 	stopping bool
 	master   bool
 	conf     []string

@@ -13,7 +13,10 @@ type HAProxyContext struct {
 }
 
 const (
-	streamWindow = 1024     // the backend lies behind two channels
+	streamWindow = 1024 // the backend lies behind two channels
+	// Every word of the stack may be a stream.
+	maxContextReads = 20_000
+
 	sessionFar   = 64       // target and session come first
 	serverWindow = 16 << 10 // struct server is some KiB; its name lies far behind
 )
@@ -23,7 +26,7 @@ const (
 // points to: first its target and its session, which begins with a pointer to
 // its frontend, further behind its backend.
 func (m *HAProxyMap) Context(mem procmem.Memory, live procmem.Window, registers ...uint64) HAProxyContext {
-	mem = &budget{mem: mem, left: maxReads}
+	mem = &budget{mem: mem, left: maxContextReads}
 	words := append([]uint64(nil), registers...)
 	for b := live.Data[:min(len(live.Data), maxStack)]; len(b) >= 8; b = b[8:] {
 		words = append(words, binary.LittleEndian.Uint64(b))

@@ -19,6 +19,7 @@ const (
 	proxyWindow  = 12 << 10 // struct proxy is 5 to 6 KiB
 	maxProxies   = 4096
 	maxNameBytes = 128
+	maxWalkReads = 50_000
 )
 
 var errNoProxies = errors.New("list of proxies of HAProxy: not understood")
@@ -48,7 +49,7 @@ func NewHAProxyMap(mem procmem.Memory, w Worker) (*HAProxyMap, error) {
 			parseSections(text, m.sections)
 		}
 	}
-	if m.proxies = m.walk(&budget{mem: mem, left: maxReads}, first); len(m.proxies) == 0 {
+	if m.proxies = m.walk(&budget{mem: mem, left: maxWalkReads}, first); len(m.proxies) == 0 {
 		return nil, errNoProxies
 	}
 	return m, nil

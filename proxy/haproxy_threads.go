@@ -19,6 +19,7 @@ type haproxyThread struct {
 const (
 	maxHAThreads = 4096
 	maxActivity  = 4 << 20
+	settleScans  = 10
 	cacheLine    = 64 // the per-thread structures are aligned to it
 )
 
@@ -46,7 +47,8 @@ func (h *haproxyProcess) mapThreads(tids []int) []haproxyThread {
 		return nil
 	}
 	word := loopCounter(activity, slot, n)
-	if word < 0 {
+	if h.mapped++; word < 0 || word > 0 && h.mapped < settleScans {
+		// The other counters move within the first turn, before it is counted.
 		return nil
 	}
 	threads := make([]haproxyThread, n)
@@ -114,9 +116,8 @@ func slotByExtent(activity []byte, threads int) int {
 	return 0
 }
 
-// loopCounter finds the counter of loop turns in a slot. It comes first in it,
-// so it is the first word that any thread has set; a thread that only starts
-// has set none. -1: nothing is set yet.
+// loopCounter finds the counter of loop turns in a slot: the first word that
+// any thread has set, since it comes before the others. -1: nothing is set yet.
 func loopCounter(activity []byte, slot, n int) int {
 	for word := 0; word+4 <= slot; word += 4 {
 		for i := range n {

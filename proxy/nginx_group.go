@@ -11,6 +11,7 @@ func (f *Finder) nginxProxies() []Proxy {
 		byMaster[pid] = &p
 		order = append(order, pid)
 	}
+	f.findMasters()
 	for pid, p := range f.known {
 		if n, ok := p.watched.(*nginxProcess); ok && n.leads() && !f.isFork(n) {
 			add(pid, f.nginxLeader(n))
@@ -37,6 +38,20 @@ func (f *Finder) nginxProxies() []Proxy {
 		proxies = append(proxies, *byMaster[pid])
 	}
 	return proxies
+}
+
+// findMasters looks again at the parents of workers that are not known as
+// masters: they may have executed nginx since they were looked at.
+func (f *Finder) findMasters() {
+	for _, p := range f.known {
+		n, ok := p.watched.(*nginxProcess)
+		// A worker that was forked just now still has its master's role.
+		if ok && (n.vars.role == roleWorker || n.vars.role == roleMaster) {
+			if parent := f.known[n.parent]; parent != nil && parent.watched == nil {
+				f.classify(n.parent, parent)
+			}
+		}
+	}
 }
 
 // leads says whether the process is a master, or a single process in its loop.

@@ -121,7 +121,7 @@ const (
 	maxStack = 64 << 10
 	// A search in memory made to mislead ends after so many reads; one in a
 	// real worker needs some hundreds.
-	maxReads = 20_000
+	maxReads = 4096
 )
 
 // budget is a memory that can be read only so often.
@@ -138,7 +138,7 @@ func (b *budget) ReadMemory(addr uint64, buf []byte) error {
 	return b.mem.ReadMemory(addr, buf)
 }
 
-var errBudget = errors.New("search of a request: too many reads")
+var errBudget = errors.New("search in memory: too many reads")
 
 func (f *RequestFinder) read(mem procmem.Memory, addr uint64) (found, []byte, bool) {
 	b, ok := readUpTo(mem, addr, requestWindow)

@@ -96,20 +96,26 @@ func TestRefusesWhatIsNoRequest(t *testing.T) {
 	}
 }
 
-// A memory made of pointers to requests whose lines are none must not keep the
-// search busy.
+// A memory in which everything looks like an upstream but nothing is must not
+// keep the search busy.
 func TestSearchIsBounded(t *testing.T) {
-	b := make([]byte, 64<<10)
-	for i := 0; i+8 <= len(b); i += 8 {
-		binary.LittleEndian.PutUint64(b[i:], uint64(imageBase+i%4096*8))
+	b := requestImage("GET / HTTP/1.1")
+	put := func(at int, v uint64) { binary.LittleEndian.PutUint64(b[at:], v) }
+	const upstream, conf = 0x3800, 0x2800
+	for i := range upstreamWords {
+		put(0x1000+upstreamFirst+8*i, uint64(imageBase+upstream+8*i))
 	}
-	for i := 0; i+16 <= len(b); i += 64 {
-		binary.LittleEndian.PutUint64(b[i:], requestMagic)
+	for at := upstream; at+8 <= len(b); at += 8 {
+		put(at, imageBase+conf)
 	}
-	mem := &flat{base: imageBase, data: b}
-	FindRequest(mem, procmem.Window{Addr: imageBase, Data: b}, imageBase, imageBase+64)
-	if mem.n > maxReads {
-		t.Errorf("%d reads, at most %d are allowed", mem.n, maxReads)
+	for at := conf; at < conf+256; at += 32 { // host, file, line; the host is not mapped
+		put(at, 5)
+		put(at+8, 0x100000000)
+		put(at+16, imageBase+0x2140)
+		put(at+24, 7)
+	}
+	if _, ok, reads := search(b); !ok || reads > maxReads+1 || reads < maxReads {
+		t.Errorf("found %v with %d reads, the search should end after %d", ok, reads, maxReads)
 	}
 }
 

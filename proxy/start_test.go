@@ -188,31 +188,53 @@ func checkGo(t *testing.T, pid int, want, listen string) {
 	}
 }
 
-// A pid is looked at again once it executes something else.
+// A pid is looked at again once it executes something else: at once if it is
+// new or its children are workers, else within some scans.
 func TestFindsProxyAfterExec(t *testing.T) {
-	path, open := gate(t)
-	s := &server{t: t, dir: t.TempDir(), port: freePort(t), exe: need(t, "nginx")}
-	s.write("nginx.conf", fmt.Sprintf(nginxConf, s.dir, s.port, "worker_processes 1; daemon off;", "", ""))
-	cmd := exec.Command("sh", "-c", `read x < "$0"; exec "$@"`, path, s.exe, "-p", s.dir, "-c", s.dir+"/nginx.conf")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		name, main    string
+		before, after int // scans before and after it becomes nginx
+	}{
+		{"new", "master_process off;", 1, 1},
+		{"old", "master_process off;", youngScans + 2, recheckEvery},
+		{"old with workers", "worker_processes 1;", youngScans + 2, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, open := gate(t)
+			s := &server{t: t, dir: t.TempDir(), port: freePort(t), exe: need(t, "nginx")}
+			s.write("nginx.conf", fmt.Sprintf(nginxConf, s.dir, s.port, "daemon off;"+c.main, "", ""))
+			cmd := exec.Command("sh", "-c", `read x < "$0"; exec "$@"`, path, s.exe, "-p", s.dir, "-c", s.dir+"/nginx.conf")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Wait() }()
+			defer s.stop()
+			f := newFinder(t)
+			for range c.before {
+				if p := scan(t, f, cmd.Process.Pid); p != nil {
+					t.Fatalf("a shell was taken for %+v", p)
+				}
+			}
+			open()
+			s.waitServing()
+			eventually(t, "the event loop", func() bool {
+				workers := children(cmd.Process.Pid)
+				return hasEventLoop(cmd.Process.Pid) || len(workers) > 0 && titled(workers[0])
+			})
+			checkFoundIn(t, f, cmd.Process.Pid, c.after)
+		})
 	}
-	defer func() { _ = cmd.Wait() }()
-	defer s.stop()
-	f := newFinder(t)
-	for range youngScans + 2 {
-		if p := scan(t, f, cmd.Process.Pid); p != nil {
-			t.Fatalf("a shell was taken for %+v", p)
+}
+
+func checkFoundIn(t *testing.T, f *Finder, pid, scans int) {
+	t.Helper()
+	for range scans {
+		if p := scan(t, f, pid); p != nil {
+			if p.MasterGone {
+				t.Errorf("%+v has a master", p)
+			}
+			return
 		}
 	}
-	open()
-	s.waitServing()
-	for i := 0; ; i++ {
-		if p := scan(t, f, cmd.Process.Pid); p != nil {
-			break
-		}
-		if i > recheckEvery {
-			t.Fatalf("not found in %d scans", i)
-		}
-	}
+	t.Errorf("not found in %d scans", scans)
 }
