@@ -61,7 +61,7 @@ func SelfTest(ctx context.Context, source Source, cache *symbol.Cache) (SelfTest
 	if err != nil {
 		return SelfTestReport{}, err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	var r SelfTestReport
 	if err := r.sample(ctx, source, p); err != nil {
 		return r, err
