@@ -76,7 +76,7 @@ func serveAgent(ctx context.Context, cfg config.Config, path string, log *zap.Lo
 	}
 	server := web.New(web.Options{
 		Source: agent, Incidents: agent.Incidents(), Metrics: agent.Metrics(), Feed: agent.Feed(), Log: log,
-		Token: os.Getenv("SPINGUARD_TOKEN"),
+		Token: os.Getenv("SPINGUARD_TOKEN"), Private: os.Getenv("SPINGUARD_TOKEN") != "",
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
