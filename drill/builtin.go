@@ -25,6 +25,28 @@ func Names() []string {
 	return out
 }
 
+// expand replaces the names of groups by those of their members.
+func expand(names []string) []string {
+	var out []string
+	for _, n := range names {
+		switch n {
+		case "cases":
+			for _, c := range caseNames() {
+				out = append(out, casePrefix+c)
+			}
+		case "rails":
+			for _, r := range Names() {
+				if strings.HasPrefix(r, "rail-") {
+					out = append(out, r)
+				}
+			}
+		default:
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // builtIn returns a scenario of the project, or nil for any other name.
 func builtIn(name string) (*Scenario, error) {
 	if o, ok := owns[name]; ok {

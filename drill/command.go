@@ -24,6 +24,7 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 
 Scenarios:
 %s
+"cases" stands for all cases, "rails" for all scenarios of rails.
 A DIR holds a case.yaml. A name wins over a folder; write ./NAME for the folder.
 
 Flags:
@@ -93,7 +94,7 @@ func parseMixed(set *flag.FlagSet, args []string) ([]string, error) {
 
 func findAll(names []string) ([]*Scenario, error) {
 	var out []*Scenario
-	for _, n := range names {
+	for _, n := range expand(names) {
 		sc, err := Find(n)
 		if err != nil {
 			return nil, err

@@ -106,6 +106,13 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestGroups(t *testing.T) {
+	list, err := findAll([]string{"rails", "cases", "stopped"})
+	if err != nil || len(list) != 4+21+1 {
+		t.Errorf("%d scenarios, %v", len(list), err)
+	}
+}
+
 func TestFreshDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "x")
 	for _, want := range []string{dir, dir + "-2", dir + "-3"} {

@@ -188,7 +188,13 @@ func (r *runner) lastQuestions(ctx context.Context) {
 	if r.opt.Mode != ModeEnforce && !l.c.calm() || r.sc.rail != nil {
 		return // nothing was healed
 	}
-	rec.stuck = l.stuckWorkers(600 * time.Millisecond)
+	// A worker that was only held up by a busy machine gets going again.
+	for end := time.Now().Add(15 * time.Second); ; {
+		rec.stuck = l.stuckWorkers(600 * time.Millisecond)
+		if len(rec.stuck) == 0 || ctx.Err() != nil || time.Now().After(end) {
+			break
+		}
+	}
 	rec.healthy = true
 	for range 6 {
 		rec.healthy = rec.healthy && l.healthy(ctx, max(2*time.Second, r.sc.patient))
