@@ -87,7 +87,7 @@ func (e *evaluation) run(from, to int) {
 
 func (e *evaluation) compute(i irIns) (tv, bool) {
 	const convNumInt, slotLimit, flagLimit = irtNum<<5 | irtInt, 256, 0x80
-	if i.op > irMax+1 && i.op1 < slotLimit && i.op2 < flagLimit {
+	if i.op > irMax && i.op1 < slotLimit && i.op2 < flagLimit {
 		return e.load(i)
 	}
 	if i.kind != irtNum {
@@ -97,11 +97,11 @@ func (e *evaluation) compute(i irIns) (tv, bool) {
 	if !ok {
 		return 0, false
 	}
-	if i.op > irMax+1 {
-		return a, i.op2 == convNumInt // integers are held as numbers here
-	}
-	if i.op == irMax+1 && i.op2 < 4 || i.op == irMax+2 && i.op2 < 4 {
+	if i.op > irMax && i.op <= irMax+2 && i.op2 < len(rounding) {
 		return round(a, i.op2)
+	}
+	if i.op > irMax {
+		return a, i.op2 == convNumInt // integers are held as numbers here
 	}
 	b, ok := e.get(i.op2)
 	if !ok && i.op != irNeg && i.op != irAbs {
@@ -156,10 +156,11 @@ func arithmetic(op int, left, right tv) (tv, bool) {
 	return fromFloat(f), true
 }
 
-// round is floor, ceil, truncate and square root, by their numbers.
+// rounding has the functions of one operand, by their numbers.
+var rounding = [...]func(float64) float64{math.Floor, math.Ceil, math.Trunc, math.Sqrt}
+
 func round(v tv, how int) (tv, bool) {
-	f := math.Float64frombits(uint64(v))
-	return fromFloat([...]float64{math.Floor(f), math.Ceil(f), math.Trunc(f), math.Sqrt(f)}[how]), true
+	return fromFloat(rounding[how](math.Float64frombits(uint64(v)))), true
 }
 
 // fromFloat makes a value; there is one NaN only, the others are tags.

@@ -7,6 +7,7 @@ import "encoding/binary"
 type snapshot struct {
 	ref     uint16 // first IR instruction behind it
 	mcofs   int
+	linked  bool // another trace goes on where this one leaves
 	entries []uint32
 	pc      uint64 // of the instruction to go on with
 	delta   uint64 // slots from the trace's base to the frame's base
@@ -21,11 +22,17 @@ const (
 
 const snapSize = 12
 
-// snapshots reads those of a trace. It returns nil if they are not in the
-// known form: then nothing inside the trace can be told apart.
+// snapForm is where the fields of a snapshot lie. Builds before 2021 did not
+// note where in the machine code a snapshot belongs.
+type snapForm struct{ mcofs, nent, count int }
+
+var snapForms = [...]snapForm{{mcofs: 6, nent: 10, count: 11}, {mcofs: -1, nent: 8, count: 9}}
+
+// snapshots reads those of a trace. It returns nil if they are not in a known
+// form: then nothing inside the trace can be told apart.
 func (vm *VM) snapshots(r reader, t *trace) []snapshot {
-	const most = 1 << 16
-	if t.snapmap <= t.snap || (t.snapmap-t.snap)%snapSize != 0 || t.nmap <= 0 || t.nmap > most {
+	const most = 1 << 13
+	if t.snapmap <= t.snap || (t.snapmap-t.snap)%snapSize != 0 || t.nmap <= 0 || t.nmap > 8*most {
 		return nil
 	}
 	count := int((t.snapmap - t.snap) / snapSize)
@@ -36,16 +43,33 @@ func (vm *VM) snapshots(r reader, t *trace) []snapshot {
 	if b == nil || m == nil {
 		return nil
 	}
+	for _, form := range snapForms {
+		snaps := form.parse(b, m)
+		if snaps != nil && form.mcofs < 0 {
+			vm.placeByExits(r, t, snaps)
+		}
+		if snaps != nil {
+			return snaps
+		}
+	}
+	return nil
+}
+
+// parse reads snapshots of this form. They prove it: their entries follow
+// each other without a gap, and the offsets into the code grow.
+func (f snapForm) parse(b, m []byte) []snapshot {
 	le := binary.LittleEndian
 	var snaps []snapshot
 	next, last := 0, 0
 	for ; len(b) >= snapSize; b = b[snapSize:] {
-		at, mcofs, nent := int(le.Uint32(b)), int(le.Uint16(b[6:])), int(b[10])
-		// Entries follow each other without a gap, code offsets grow.
-		if at != next || mcofs < last || at+nent+2 > t.nmap {
+		at, nent, mcofs := int(le.Uint32(b)), int(b[f.nent]), last
+		if f.mcofs >= 0 {
+			mcofs = int(le.Uint16(b[f.mcofs:]))
+		}
+		if at != next || mcofs < last || 4*(at+nent+2) > len(m) {
 			return nil
 		}
-		s := snapshot{ref: le.Uint16(b[4:]), mcofs: mcofs}
+		s := snapshot{ref: le.Uint16(b[4:]), mcofs: mcofs, linked: b[f.count] == 0xff}
 		for i := range nent {
 			s.entries = append(s.entries, le.Uint32(m[4*(at+i):]))
 		}
