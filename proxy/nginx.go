@@ -1,10 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -143,8 +143,14 @@ func (n *nginxProcess) refreshCycle() {
 // titled says whether a worker has given itself the title that nginx sets
 // once every module has initialized.
 func titled(pid int) bool {
-	args := cmdline(pid)
-	return len(args) > 0 && strings.Contains(strings.Join(args, " "), "worker process")
+	f, err := os.Open(procPath(pid, "cmdline"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var title [256]byte // it comes first
+	n, _ := f.Read(title[:])
+	return bytes.Contains(title[:n], []byte("worker process"))
 }
 
 // hasEventLoop tells a running single process from one that still reads its

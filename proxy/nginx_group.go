@@ -76,13 +76,13 @@ func (f *Finder) masterOf(n *nginxProcess) (pid int, known bool) {
 	if f.isNginxMaster(n.parent) {
 		return n.parent, true
 	}
-	if p := f.known[n.parent]; p != nil && p.watched != nil {
+	switch p := f.known[n.parent]; {
+	case p == nil:
+		// The parent has ended: the worker has another one now.
+		_ = n.readParent()
+	case p.watched != nil:
 		// A child of a worker, between fork and exec.
 		return 0, false
-	}
-	_ = n.readParent()
-	if f.isNginxMaster(n.parent) {
-		return n.parent, true
 	}
 	if n.vars.parent <= 1 || f.isNginxMaster(n.vars.parent) {
 		return 0, false

@@ -26,7 +26,7 @@ func openNumbers(path string) (*numbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &numbers{dir: dir, buf: make([]byte, 32<<10)}, nil
+	return &numbers{dir: dir, buf: make([]byte, 8<<10)}, nil
 }
 
 func (n *numbers) close() {
