@@ -175,10 +175,13 @@ func (r *SelfTestReport) judge() {
 	say(!r.KernelNames, "kernel functions have no names: kernel.kptr_restrict hides them")
 }
 
+// IsSelfTestChild says whether this process is the child of a self-test.
+func IsSelfTestChild() bool { return os.Getenv(selfTestEnv) != "" }
+
 // SelfTestChild never returns in a child of SelfTest, and does nothing in any
 // other process. The main function calls it before anything else.
 func SelfTestChild() {
-	if os.Getenv(selfTestEnv) == "" {
+	if !IsSelfTestChild() {
 		return
 	}
 	zero, err := unix.Open("/dev/zero", unix.O_RDONLY, 0)

@@ -62,6 +62,7 @@ type Agent struct {
 
 	jobs       chan func() // work for the loop
 	view       atomic.Pointer[view]
+	tested     atomic.Pointer[profiler.SelfTestReport] // nil: not yet
 	settings   atomic.Pointer[config.Config]
 	beat       atomic.Int64 // when the loop last turned
 	onDisk     int          // incidents, as last counted
@@ -142,6 +143,9 @@ func (a *Agent) Close() {
 // Run watches until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
+	if a.sampler != nil {
+		go a.selfTest(ctx)
+	}
 	for ctx.Err() == nil {
 		a.tick()
 		a.beat.Store(int64(a.clock.mono()))

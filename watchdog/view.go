@@ -116,8 +116,13 @@ func quarantineView(in *instance, e balancer.Entry) api.Quarantine {
 func (a *Agent) Status() api.Status {
 	v := a.view.Load()
 	now := time.Now()
+	test := "not done yet"
+	if report := a.tested.Load(); report != nil {
+		test = report.String()
+	}
 	return api.Status{
-		Version: a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
+		SelfTest: test,
+		Version:  a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
 		CPUSeconds: ownCPU().Seconds(), ResidentBytes: ownMemory(), Samples: v.samples, Lost: v.lost, Sampler: a.samplerState(),
 		Incidents: v.incidents, Proxies: v.proxies,
 	}

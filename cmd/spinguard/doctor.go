@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinguard/spinguard/doctor"
+	"github.com/spinguard/spinguard/watchdog"
 )
 
 func runDoctor(e env, args []string) error {
@@ -20,7 +21,7 @@ func runDoctor(e env, args []string) error {
 		list = append(list, checkConfig(*path))
 	}
 	list = append(list, doctor.Host{Root: "/"}.Kernel()...)
-	list = append(list, doctor.Sampler())
+	list = append(list, doctor.Sampler(), selfTest(e))
 	list = append(list, doctor.Proxies()...)
 	if *asJSON {
 		if err := printJSON(e.stdout, list); err != nil {
@@ -52,4 +53,17 @@ func printFindings(e env, list []doctor.Finding) {
 			fmt.Fprintf(e.stdout, "      why:    %s\n      remedy: %s\n", printable(f.Why), printable(f.Remedy))
 		}
 	}
+}
+
+// selfTest unwinds a known child on this kernel.
+func selfTest(e env) doctor.Finding {
+	report, err := watchdog.SelfTest(e.ctx)
+	f := doctor.Finding{Check: "self-test", Level: doctor.OK, Found: report.String()}
+	switch {
+	case err != nil:
+		f.Level, f.Found, f.Why, f.Remedy = doctor.Fail, err.Error(), "whether stacks are whole is not known", "see the message"
+	case !report.OK():
+		f.Level, f.Why, f.Remedy = doctor.Warn, "evidence will be incomplete", "see the message; kernel.kptr_restrict=0 shows kernel names"
+	}
+	return f
 }

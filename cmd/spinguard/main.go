@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/spinguard/spinguard/watchdog"
 )
 
 // version is set by the linker.
@@ -38,6 +40,7 @@ var errUsageSaid = errors.New("used wrongly")
 var errSilent = errors.New("failed")
 
 func main() {
+	watchdog.SelfTestChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	e := env{
 		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,

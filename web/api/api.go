@@ -17,6 +17,7 @@ type Status struct {
 	Samples       uint64           `json:"samples"`
 	Lost          map[string]int64 `json:"lost_samples"` // by reason
 	Sampler       string           `json:"sampler"`      // "ok", or why the agent is blind
+	SelfTest      string           `json:"self_test"`    // what unwinding a known child on this kernel showed
 	Incidents     int              `json:"incidents"`    // kept on disk
 	Proxies       []Proxy          `json:"proxies"`
 }
