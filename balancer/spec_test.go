@@ -37,13 +37,16 @@ http {
 }
 `
 
-// cases is how often a property is tried: few by hand, many in CI, where the
-// four properties make 100,000 cases with the JIT on and off.
-func cases() int {
-	if os.Getenv("REQUIRE_BPF") == "1" {
-		return 12500
+// cases is how often the four properties are tried: few times by hand; in CI
+// so often that they make 100,000 cases, most of them with the JIT on.
+func cases(jitOff bool) int {
+	switch {
+	case os.Getenv("REQUIRE_BPF") != "1":
+		return 150
+	case jitOff:
+		return 5000
 	}
-	return 150
+	return 20000
 }
 
 // runSpec returns the last line of a spec.
@@ -74,9 +77,14 @@ func specOutput(t testing.TB, name, setup string, n int) string {
 }
 
 func TestPickerProperties(t *testing.T) {
-	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
-		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "pickers", setup, cases())) })
-	}
+	t.Run("jit", func(t *testing.T) {
+		t.Parallel()
+		t.Log(runSpec(t, "pickers", "", cases(false)))
+	})
+	t.Run("nojit", func(t *testing.T) {
+		t.Parallel()
+		t.Log(runSpec(t, "pickers", "jit.off()", cases(true)))
+	})
 }
 
 func TestFatalInputs(t *testing.T) {
