@@ -48,7 +48,7 @@ func TestFindNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	maps, err := procmem.ReadMaps(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

@@ -38,8 +38,8 @@ func (p *proto) branches(pos int) (next [2]int, n int, decides bool) {
 // place of its jump: it is behind the jump at the loop's head to target.
 func (p *proto) bodyOf(end, target int) int {
 	for pos := end - 1; pos >= 0; pos-- {
-		switch op := p.bc[pos].op(); {
-		case op == opJMP, op == opISNEXT, op == opFORI, op == opFORI+1:
+		switch p.bc[pos].op() {
+		case opJMP, opISNEXT, opFORI, opFORI + 1:
 			if p.bc[pos].jump(pos) == target {
 				return pos + 1
 			}

@@ -19,7 +19,7 @@ type layout struct {
 	glref, base, top, maxstack, stack, cframe, exdata int64 // exdata: -1 if there is none
 
 	// global_State
-	dispatch, vmstate, mainthref, curL, jitBase, trace int64
+	dispatch, vmstate, curL, jitBase, trace int64
 
 	funcPC    int64 // GCfunc.pc
 	strLen    int64 // GCstr.len
@@ -41,7 +41,6 @@ const (
 func (l *layout) sizekgc() int64   { return l.protoSize - 56 }
 func (l *layout) sizept() int64    { return l.protoSize - 48 }
 func (l *layout) sizeuv() int64    { return l.protoSize - 44 }
-func (l *layout) flags() int64     { return l.protoSize - 43 }
 func (l *layout) chunkname() int64 { return l.protoSize - 40 }
 func (l *layout) firstline() int64 { return l.protoSize - 32 }
 func (l *layout) numline() int64   { return l.protoSize - 28 }

@@ -1,6 +1,7 @@
 package luajit
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -156,7 +157,7 @@ func TestNginx(t *testing.T) {
 		t.Run(c.path[1:], func(t *testing.T) {
 			pid, url := nginxWorker(t)
 			p, vm := attach(t, pid)
-			if _, err := vm.Walk(p, nil); err != ErrIdle {
+			if _, err := vm.Walk(p, nil); !errors.Is(err, ErrIdle) {
 				t.Errorf("idle worker: %v", err)
 			}
 			_ = get(url + c.path)

@@ -72,6 +72,8 @@ func number(f float64) string {
 		return "inf"
 	case math.IsInf(f, -1):
 		return "-inf"
+	case f == 0 && math.Signbit(f):
+		return "-0"
 	case f == math.Trunc(f) && math.Abs(f) < 1e15:
 		return strconv.FormatInt(int64(f), 10)
 	}
