@@ -37,6 +37,10 @@ func (a *Agent) describe(e *episode, w *worker) {
 		ev.Upstream = cmp.Or(ev.Upstream, best.request.Upstream.Name)
 		ev.Peer = best.request.Upstream.Peer
 	}
+	if c := w.context; c.Frontend != "" || c.Backend != "" {
+		ev.Upstream, ev.Peer = cmp.Or(ev.Upstream, c.Backend), cmp.Or(ev.Peer, c.Server)
+		e.noteOnce(a.clock.wall(), fmt.Sprintf("frontend %q, backend %q, server %q", c.Frontend, c.Backend, c.Server))
+	}
 	if peer, weight := badPeer(result.Stack, w.process); peer != "" {
 		ev.Peer = peer
 		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))
@@ -82,7 +86,7 @@ func (a *Agent) blockedStack(w *worker) {
 	r := w.process.Blocked(w.look.SP, w.look.PC)
 	w.result = r
 	if w.Kind == proxy.Nginx {
-		w.request, w.hasReq = proxy.FindRequest(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
+		w.request, w.hasReq = w.requests.Find(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
 	}
 	w.keep(sampled{when: w.last.Now, result: r, labels: w.labels(a.cfg.ShowQueries), request: w.request, hasReq: w.hasReq})
 }

@@ -28,7 +28,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		Progress: s.Progress, ProgressOK: s.ProgressOK,
 		InWait:   s.InKernel && w.inWait(s.Syscall),
 		Starting: w.starting(), LockOwner: w.lockOwner, SelfOwned: w.lockOwner == w.PID,
-		Picks: uint64(w.crumb.Sequence),
+		Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active,
 	}
 	if s.Full && a.worthwhile(w, s) {
 		a.understand(w, s, &o)
@@ -65,7 +65,10 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	memory := overlay(s, w.process.Memory())
 	w.request, w.hasReq = proxy.Request{}, false
 	if w.Kind == proxy.Nginx {
-		w.request, w.hasReq = proxy.FindRequest(memory, window, r.Request)
+		w.request, w.hasReq = w.requests.Find(memory, window, r.Request)
+	}
+	if w.streams != nil {
+		w.context = w.streams.Context(memory, window, s.Registers[:]...)
 	}
 	if w.hasReq {
 		o.Request, o.Motion = identity(w.request.RequestID), motion(memory, w.request.Conn)
@@ -164,7 +167,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	o := judge.Observation{
 		Now: now, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
 		InWait: look.InEventWait, Asleep: asleep(look), Stopped: look.Stopped || look.State == 't' || look.Frozen,
-		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), RunDelay: look.RunDelay, Throttled: look.Throttled,
+		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, RunDelay: look.RunDelay, Throttled: look.Throttled,
 	}
 	if look.InEventWait {
 		w.serves = w.Started
@@ -191,7 +194,7 @@ func (a *Agent) lookCloser(w *worker, look proxy.Look, o *judge.Observation) {
 		var slot [balancer.CrumbSize]byte
 		if w.process.Memory().ReadMemory(w.slot, slot[:]) == nil {
 			a.readCrumb(w, slot[:])
-			o.Picks = uint64(w.crumb.Sequence)
+			o.Picks, o.Proven = uint64(w.crumb.Sequence), w.crumb.Active
 		}
 	}
 	if asleep(look) {
@@ -259,8 +262,8 @@ func (a *Agent) limits() judge.Limits {
 	return judge.Limits{Suspect: t.Suspect, Runaway: t.Runaway, Blocked: t.Blocked, Window: t.Spinning, Young: t.Young, Turn: turnLimit}
 }
 
-// turnLimit is how long one turn of the loop may serve timers alone.
-const turnLimit = 3 * time.Second
+// turnLimit is how much CPU time one turn of the loop may spend on timers alone.
+const turnLimit = 2 * time.Second
 
 // transition notes a changed verdict: one line each.
 func (a *Agent) transition(w *worker, d judge.Decision) {

@@ -44,6 +44,9 @@ type worker struct {
 	look     proxy.Look
 	wait     proxy.Wait // what it was last seen asleep in
 	crumb    balancer.Crumb
+	requests proxy.RequestFinder
+	streams  *proxy.HAProxyMap // nil: not HAProxy, or not understood
+	context  proxy.HAProxyContext
 	request  proxy.Request
 	hasReq   bool
 	result   profiler.Result // the last that was understood
@@ -110,6 +113,11 @@ func (a *Agent) attach(in *instance, info proxy.Worker) error {
 		}
 	}
 	a.workers[info.TID] = w
+	if w.Kind == proxy.HAProxy {
+		if w.streams, err = proxy.NewHAProxyMap(process.Memory(), info); err != nil {
+			a.log.Info("frontends and backends can't be told", zap.Int("pid", info.PID), zap.Error(err))
+		}
+	}
 	a.findFiles(w)
 	a.log.Info("worker appeared", zap.String("proxy", in.Name), zap.Int("pid", info.PID), zap.Int("tid", info.TID), zap.Int("index", info.Index))
 	return nil

@@ -74,6 +74,7 @@ type Observation struct {
 	Request  uint64 // identity of the request being worked on
 	Motion   uint64 // changes whenever the client's connection moves on
 	Picks    uint64 // sequence of the crumb: counts picks
+	Proven   bool   // the crumb says that a picker runs, which takes microseconds
 
 	Asleep     bool          // looks only: state S or D
 	RunDelay   time.Duration // looks only: time without a CPU though ready to run, since its start

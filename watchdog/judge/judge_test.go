@@ -72,6 +72,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"a loop is a runaway", func(w *world) { w.run(400*msec, steady, 1, nil) }, Runaway, nil},
 		{"a loop on a crowded CPU too", func(w *world) { w.run(400*msec, steady, 0.2, nil) }, Runaway, nil},
+		{"a handler of 300 ms on a shared core is none", func(w *world) { w.run(323*msec, msec, 1, nil) }, Suspect, []Verdict{Runaway}},
+		{"a picker of 300 ms is", func(w *world) { w.o.Proven = true; w.run(304*msec, msec, 1, nil) }, Runaway, nil},
 		{"before 300 ms it is a suspect", func(w *world) { w.run(250*msec, steady, 1, nil) }, Suspect, []Verdict{Runaway}},
 		{"before 100 ms nothing", func(w *world) { w.run(80*msec, steady, 1, nil) }, Healthy, []Verdict{Suspect}},
 		{"the word moves", func(w *world) {

@@ -176,6 +176,11 @@ func (s *State) look(o Observation) {
 // the whole machine, was paused, the worker is not to blame.
 const longestGap = 300 * time.Millisecond
 
+// Where no crumb proves that a picker runs, a handler may just be long; and CPU
+// time runs up to some 8 % fast on cores that are shared with others. So the
+// threshold is this part of itself higher there.
+const doubt = 12
+
 // onCPU judges a worker that uses CPU and makes no progress.
 func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
 	cpu := min(s.stall.cpu, s.stall.sampled)
@@ -192,10 +197,14 @@ func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
 	if lock == 0 {
 		lock = s.last.LockOwner
 	}
+	runaway := l.Runaway
+	if !o.Proven {
+		runaway += runaway / doubt
+	}
 	switch {
-	case cpu >= l.Runaway && lock != 0 && !o.SelfOwned:
+	case cpu >= runaway && lock != 0 && !o.SelfOwned:
 		return LockVictim, fmt.Sprintf("%s of CPU in a wait for a lock that worker %d owns", ms(cpu), lock)
-	case cpu >= l.Runaway:
+	case cpu >= runaway:
 		return Runaway, fmt.Sprintf("%s of CPU without progress over %d samples (%s of wall time)", ms(cpu), s.stall.samples, ms(o.Now-s.stall.from))
 	case cpu >= l.Suspect:
 		return Suspect, fmt.Sprintf("%s of CPU without progress over %d samples", ms(cpu), s.stall.samples)
