@@ -19,7 +19,7 @@ const (
 
 // lookup returns the name of a function, "" if no module holds it. Modules
 // may be loaded at any time, so misses make it look again, ever more rarely.
-func (x *nameIndex) lookup(vm *VM, r reader, fn uint64) string {
+func (x *nameIndex) lookup(vm *VM, fn uint64) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if name, ok := x.names[fn]; ok {
@@ -31,8 +31,7 @@ func (x *nameIndex) lookup(vm *VM, r reader, fn uint64) string {
 		}
 	}
 	const first, most = 16, 1 << 16
-	r.budget = &budget{walkBudget} // it serves many walks
-	x.names, x.misses = vm.collectNames(r), 0
+	x.names, x.misses = vm.collectNames(vm.background()), 0
 	x.patience = min(max(first, 4*x.patience), most)
 	return x.names[fn]
 }

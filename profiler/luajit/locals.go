@@ -7,11 +7,14 @@ import (
 	"github.com/spinguard/spinguard/profiler/stack"
 )
 
-const maxValues = 48
+const (
+	maxValues = 48  // of one frame
+	allValues = 512 // of one walk
+)
 
-// values lists the parameters and local variables of a Lua frame that are
+// variables lists the parameters and local variables of a Lua frame that are
 // visible where it stands. What can't be known is left out.
-func (w *walker) values(s spot) []stack.Value {
+func (w *walker) variables(s spot) []stack.Value {
 	var args, locals []stack.Value
 	if s.pos < 0 {
 		return nil
@@ -21,13 +24,14 @@ func (w *walker) values(s spot) []stack.Value {
 		vars = unnamed(s.proto.params)
 	}
 	for i, variable := range vars {
-		if i >= maxValues {
+		if i >= maxValues || w.values >= allValues {
 			break
 		}
 		if strings.HasPrefix(variable.name, "(for ") {
 			continue
 		}
 		v, ok := w.slotValue(s, i, variable.name)
+		w.values++
 		switch {
 		case !ok:
 		case v.Argument:

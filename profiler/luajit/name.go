@@ -18,7 +18,7 @@ func (w *walker) frame(here, up spot, down link) stack.Frame {
 	}
 	f := stack.Frame{
 		Kind: stack.Lua, Function: name, File: here.proto.file(),
-		StartLine: max(here.proto.firstline, 0), Values: w.values(here),
+		StartLine: max(here.proto.firstline, 0), Values: w.variables(here),
 	}
 	if here.trace {
 		f.Kind = stack.Trace
@@ -54,7 +54,7 @@ func (w *walker) functionName(here, up spot, down link) (string, bool) {
 		return name, true
 	}
 	if here.fn != 0 {
-		if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
+		if name := w.vm.names.lookup(w.vm, here.fn); name != "" {
 			return name, true
 		}
 	}
@@ -157,7 +157,7 @@ func (w *walker) ownName(here, holder spot) string {
 // builtinName names a function that is not written in Lua by where the VM's
 // modules hold it, else by how it was called.
 func (w *walker) builtinName(here, up spot) string {
-	if name := w.vm.names.lookup(w.vm, w.r, here.fn); name != "" {
+	if name := w.vm.names.lookup(w.vm, here.fn); name != "" {
 		return name
 	}
 	c := w.calledName(up)

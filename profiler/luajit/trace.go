@@ -136,7 +136,7 @@ func (vm *VM) traceAt(r reader, pc uint64) *trace {
 	if hit := vm.traceInTable(r, pc); hit != nil {
 		return hit
 	}
-	if !vm.refreshTraces(r) {
+	if !vm.refreshTraces(vm.background()) {
 		return nil
 	}
 	return vm.traceInTable(r, pc)

@@ -3,6 +3,7 @@ package luajit
 import (
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 )
 
@@ -143,4 +144,25 @@ func TestFindPattern(t *testing.T) {
 	if got := find(code, "48 83 ec ?? ?? ?? ?? ?? ??"); got != nil {
 		t.Error(got)
 	}
+}
+
+// TestShared walks with several goroutines at once, as the agent may.
+func TestShared(t *testing.T) {
+	m := loadImage(t, "testdata/images/inline-on.gob.gz")
+	vms, err := Find(m, m.Maps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				if w, err := vms[0].Walk(m, &m.Registers); err != nil || w.Truncated != "" {
+					t.Errorf("%v %s", err, w.Truncated)
+				}
+				vms[0].Code(m.Registers.PC())
+			}
+		})
+	}
+	group.Wait()
 }

@@ -1,10 +1,10 @@
 package luajit
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"path"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	maxText  = 64   // bytes of a string value
-	maxCount = 4096 // entries of a table that are counted, per part
+	maxText  = 64  // bytes of a string value
+	maxCount = 256 // entries of a part of a table that are counted one by one
 )
 
 // value turns a tagged value into what a stack shows of it.
@@ -85,7 +85,7 @@ func (vm *VM) describeFunc(r reader, fn uint64) string {
 		return "function"
 	}
 	if r.u8(fn+funcFFID) != ffLua {
-		if name := vm.names.lookup(vm, r, fn); name != "" {
+		if name := vm.names.lookup(vm, fn); name != "" {
 			return "function(" + name + ")"
 		}
 		return "function(builtin)"
@@ -96,29 +96,34 @@ func (vm *VM) describeFunc(r reader, fn uint64) string {
 	return "function"
 }
 
+// describeTable counts the entries of a table, of a large one not all.
 func describeTable(r reader, addr uint64) string {
 	t, ok := r.table(addr)
 	if !ok {
 		return "table"
 	}
-	count, more := 0, ""
-	if t.asize > 0 {
-		n := min(int(t.asize), maxCount)
-		b := r.bytes(t.array, n*8)
-		for ; len(b) >= 8; b = b[8:] {
-			if tv(binary.LittleEndian.Uint64(b)).tag() != tagNil {
-				count++
-			}
-		}
-		if n < int(t.asize) {
-			more = "+"
-		}
-	}
+	count, more := arrayEntries(r, t), ""
 	r.nodes(t, maxCount, func(_, _ tv) bool { count++; return true })
 	if t.hmask >= maxCount {
 		more = "+"
 	}
 	return fmt.Sprintf("table(%d%s)", count, more)
+}
+
+// arrayEntries counts the entries of the array part. Those of a large one are
+// taken to be without holes, as Lua's length operator does.
+func arrayEntries(r reader, t table) int {
+	filled := func(i int) bool { return tv(r.u64(t.array+8*uint64(i))).tag() != tagNil }
+	if t.asize > maxCount {
+		return sort.Search(int(t.asize)-1, func(i int) bool { return !filled(i + 1) })
+	}
+	count := 0
+	for b := r.bytes(t.array, 8*int(t.asize)); len(b) >= 8; b = b[8:] {
+		if tv(le64(b)).tag() != tagNil {
+			count++
+		}
+	}
+	return count
 }
 
 // printable replaces what could harm a terminal or a file, and cuts.

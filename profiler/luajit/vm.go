@@ -68,6 +68,14 @@ func newVM(mem procmem.Memory, maps procmem.Maps, images Images, c candidate) (*
 	return vm, nil
 }
 
+// background reads the live process for what serves many walks. The memory
+// of one sample may be bounded to what one walk needs.
+func (vm *VM) background() reader {
+	r := vm.live
+	r.budget = &budget{walkBudget}
+	return r
+}
+
 // isThread proves a lua_State of this VM: it refers to the global state, and
 // its stack begins with a reference to itself.
 func (vm *VM) isThread(r reader, addr uint64) bool {

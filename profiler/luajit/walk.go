@@ -90,6 +90,7 @@ type walker struct {
 	vmstate int32
 	out     Walk
 	frames  int
+	values  int
 	pending []pendingName
 
 	// The thread that is being walked.
