@@ -27,7 +27,7 @@ func openTemp(t *testing.T) *Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
@@ -128,7 +128,7 @@ func TestLedgerRefusesUntrustedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
+	_ = l.Close()
 	link, hard, open, sub := filepath.Join(dir, "link"), filepath.Join(dir, "hard"), filepath.Join(dir, "open"), filepath.Join(dir, "sub")
 	err = errors.Join(os.Symlink(good, link), os.WriteFile(open, nil, 0o644), os.Chmod(open, 0o666), os.Mkdir(sub, 0o755))
 	if err != nil {
@@ -163,7 +163,7 @@ func TestLedgerRepairsGarbage(t *testing.T) {
 		if _, err := l.Add(version("a", 1, time.Minute), noon); err != nil || ids(t, l, noon) != "a" {
 			t.Errorf("%s: %v, entries %q", name, err, ids(t, l, noon))
 		}
-		l.Close()
+		_ = l.Close()
 	}
 }
 
@@ -183,7 +183,7 @@ func TestLedgerFollowsThePath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	if got := ids(t, other, noon); got != "b" {
 		t.Errorf("entries %q, want b", got)
 	}
@@ -261,7 +261,7 @@ func TestLedgerManyWriters(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			defer mine.Close()
+			defer func() { _ = mine.Close() }()
 			for i := range 20 {
 				if _, err := mine.Add(version(fmt.Sprintf("%d-%d", w, i), 1, time.Minute), noon); err != nil {
 					t.Error(err)
@@ -307,7 +307,7 @@ func writeForEver(path string) {
 		l, err := OpenLedger(path)
 		if err == nil {
 			_, _ = l.Add(version(fmt.Sprint(i%50), i, time.Minute), noon)
-			l.Close()
+			_ = l.Close()
 		}
 	}
 }

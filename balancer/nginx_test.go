@@ -300,7 +300,7 @@ func (p *proxy) ledger() *Ledger {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { l.Close() })
+	p.t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 

@@ -117,7 +117,7 @@ func TestCrumbOfAHangingPicker(t *testing.T) {
 				t.Fatalf("poison is version %d", v)
 			}
 			worker := p.workers()[0]
-			go func() { p.client.Get(fmt.Sprintf("http://127.0.0.1:%d/", p.port)) }()
+			go func() { _, _ = p.client.Get(fmt.Sprintf("http://127.0.0.1:%d/", p.port)) }()
 			c := activeCrumb(t, worker)
 			want := Crumb{
 				PID: worker, Active: true, Phase: PhasePick, Sequence: c.Sequence, Upstream: "backend", Version: 2,
@@ -167,7 +167,7 @@ func activeCrumb(t *testing.T, pid int) Crumb {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer proc.Close()
+	defer func() { _ = proc.Close() }()
 	maps, err := procmem.ReadMaps(pid)
 	if err != nil {
 		t.Fatal(err)
