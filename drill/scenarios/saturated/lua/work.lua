@@ -14,7 +14,7 @@ local function rounds(n)
 end
 
 
-local best = math.huge    -- seconds a round takes, in the quickest of a few tries
+local best = math.huge    -- seconds a round takes, in the quickest try
 
 for _ = 1, 5 do
     local began = os.clock()
