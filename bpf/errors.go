@@ -85,33 +85,33 @@ func hasCapability(capability int) bool {
 
 // explain turns an error of loading or attaching into a RefusedError.
 func (h host) explain(step string, cause error) error {
-	reason, remedy := h.reason(step, cause)
+	remedy, reason := h.reason(step, cause)
 	return &RefusedError{Step: step, Reason: reason, Remedy: remedy, Cause: cause}
 }
 
-func (h host) reason(step string, cause error) (error, string) {
+func (h host) reason(step string, cause error) (remedy string, reason error) {
 	sysAdmin := h.caps(unix.CAP_SYS_ADMIN)
 	switch {
 	case !h.btf && step == stepLoad:
-		return ErrNoBTF, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (/sys/kernel/btf/vmlinux)"
+		return "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (/sys/kernel/btf/vmlinux)", ErrNoBTF
 	case h.lockdown == "confidentiality" && isPermission(cause):
-		return ErrLockdown, "boot with lockdown=integrity or lower: confidentiality forbids BPF to read memory"
+		return "boot with lockdown=integrity or lower: confidentiality forbids BPF to read memory", ErrLockdown
 	case isPermission(cause) && !sysAdmin && !h.caps(unix.CAP_BPF):
-		return ErrCapability, "run as root, or grant CAP_BPF (CAP_SYS_ADMIN before 5.8)"
+		return "run as root, or grant CAP_BPF (CAP_SYS_ADMIN before 5.8)", ErrCapability
 	case isPermission(cause) && !sysAdmin && !h.caps(unix.CAP_PERFMON):
-		return ErrCapability, "run as root, or grant CAP_PERFMON (CAP_SYS_ADMIN before 5.8)"
+		return "run as root, or grant CAP_PERFMON (CAP_SYS_ADMIN before 5.8)", ErrCapability
 	case isPermission(cause) && step == stepEvent:
-		return ErrParanoid, "set kernel.perf_event_paranoid to 2 or lower (it is " + h.paranoid + "), or grant CAP_SYS_ADMIN"
+		return "set kernel.perf_event_paranoid to 2 or lower (it is " + h.paranoid + "), or grant CAP_SYS_ADMIN", ErrParanoid
 	case isPermission(cause) || errors.Is(cause, unix.ENOMEM):
-		return ErrMemlock, "raise LimitMEMLOCK of the service (ulimit -l) to 64 MiB: kernels before 5.11 count BPF maps against it"
+		return "raise LimitMEMLOCK of the service (ulimit -l) to 64 MiB: kernels before 5.11 count BPF maps against it", ErrMemlock
 	case step == stepEvent && isAbsent(cause):
-		return ErrNoEvent, "the kernel lacks CONFIG_PERF_EVENTS or the container hides it"
+		return "the kernel lacks CONFIG_PERF_EVENTS or the container hides it", ErrNoEvent
 	case errors.Is(cause, unix.EINVAL) && h.before(5, 8):
-		return ErrKernelOld, "use kernel 5.8 or later (this is " + h.kernel + ")"
+		return "use kernel 5.8 or later (this is " + h.kernel + ")", ErrKernelOld
 	case step == stepLoad:
-		return ErrVerifier, "report this kernel version: " + h.kernel
+		return "report this kernel version: " + h.kernel, ErrVerifier
 	}
-	return errUnexplained, ""
+	return "", errUnexplained
 }
 
 func (h host) before(major, minor int) bool {

@@ -60,7 +60,7 @@ func Sampler() Finding {
 	if err != nil {
 		return Finding{Check: "sampler", Level: Fail, Found: err.Error(), Why: "workers stuck on a CPU can't be seen", Remedy: "see the message"}
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	return Finding{Check: "sampler", Level: OK, Found: "loaded and attached"}
 }
 
@@ -178,7 +178,7 @@ func describe(p proxy.Proxy, cache *symbol.Cache) []Finding {
 	if err != nil {
 		return append(list, Finding{Check: p.Name, Level: Fail, Found: err.Error(), Why: "no evidence can be taken", Remedy: "run as root"})
 	}
-	defer process.Close()
+	defer func() { _ = process.Close() }()
 	if p.Kind == proxy.Nginx && process.LuaWatch().Global == 0 {
 		return append(list, Finding{Check: p.Name, Level: OK, Found: "no LuaJIT VM: native evidence only"})
 	}

@@ -26,6 +26,7 @@ type episode struct {
 	members  []*member
 	response respond.Response
 	written  bool
+	told     int  // pid of the worker that the evidence describes
 	pending  bool // a quarantine is on its way
 	firstOut time.Time
 	dirty    bool
@@ -157,7 +158,10 @@ func (a *Agent) judgeEpisode(e *episode) {
 	e.inc.Worker = workerName(w)
 	e.inc.Verdict, e.inc.Reason = string(w.decision.Verdict), w.decision.Reason
 	e.inc.WorkersStuck = e.mostStuck()
-	a.describe(e, w)
+	if !e.written || e.told != w.PID {
+		// Later the worker may be gone, and with it what its memory tells.
+		a.describe(e, w)
+	}
 	e.describeLock(main)
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -21,6 +22,7 @@ import (
 
 // describe fills in what is known of the worker that the incident is about.
 func (a *Agent) describe(e *episode, w *worker) {
+	e.told = w.PID
 	ev := &e.inc.Evidence
 	best, lines := representative(w)
 	result := best.result
@@ -35,7 +37,7 @@ func (a *Agent) describe(e *episode, w *worker) {
 	if best.hasReq {
 		ev.Request, ev.Host = best.request.Line(a.cfg.ShowQueries), best.request.Host
 		ev.Upstream = cmp.Or(ev.Upstream, best.request.Upstream.Name)
-		ev.Peer = best.request.Upstream.Peer
+		ev.Peer = w.peerTried(best)
 	}
 	if c := w.context; c.Frontend != "" || c.Backend != "" {
 		ev.Upstream, ev.Peer = cmp.Or(ev.Upstream, c.Backend), cmp.Or(ev.Peer, c.Server)
@@ -50,6 +52,20 @@ func (a *Agent) describe(e *episode, w *worker) {
 		e.inc.Blocked = &incident.Blocked{Syscall: w.wait.Text, Target: cmp.Or(w.wait.Peer, w.wait.Path, w.wait.Command), State: string(rune(w.look.State))}
 		ev.Peer = cmp.Or(w.wait.Peer, ev.Peer)
 	}
+}
+
+// peerTried returns the peer of the request that a sample shows. Between two
+// tries there is none: then another sample of the same request tells.
+func (w *worker) peerTried(best sampled) string {
+	if best.request.Upstream.Peer != "" {
+		return best.request.Upstream.Peer
+	}
+	for _, s := range slices.Backward(w.recent) {
+		if s.hasReq && s.request.RequestID == best.request.RequestID && s.request.Upstream.Peer != "" {
+			return s.request.Upstream.Peer
+		}
+	}
+	return ""
 }
 
 func numbers(w *worker) incident.Numbers {
@@ -214,7 +230,7 @@ func draw(now, base *profile.Profile, title string) ([]byte, error) {
 
 // captured carries out the first action of a response.
 func (a *Agent) captured(e *episode) {
-	if main := e.mainMember(); main != nil && main.w != nil {
+	if main := e.mainMember(); main != nil && main.w != nil && e.told != main.pid {
 		a.describe(e, main.w)
 	}
 	now := a.clock.wall()

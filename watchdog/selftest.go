@@ -45,7 +45,7 @@ func SelfTest(ctx context.Context) (profiler.SelfTestReport, error) {
 	if err != nil {
 		return profiler.SelfTestReport{}, err
 	}
-	defer sampler.Close()
+	defer func() { _ = sampler.Close() }()
 	return profiler.SelfTest(ctx, sampler, symbol.NewCache(16))
 }
 

@@ -49,7 +49,7 @@ var ownTracefs = sync.OnceValues(func() (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(fs)
+	defer func() { _ = unix.Close(fs) }()
 	if err := unix.FsconfigCreate(fs); err != nil {
 		return -1, err
 	}

@@ -24,7 +24,7 @@ func TestWaitCounterCountsEventWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	for range 7 {
 		if _, err := unix.EpollWait(fd, make([]unix.EpollEvent, 1), 0); err != nil {
 			t.Fatal(err)

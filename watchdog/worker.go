@@ -92,13 +92,13 @@ func (a *Agent) attach(in *instance, info proxy.Worker) error {
 		return err
 	}
 	if process.StartTime() != info.StartTime {
-		process.Close()
+		_ = process.Close()
 		return procmem.ErrGone
 	}
 	w := &worker{Worker: info, in: in, process: process, nspid: balancer.NamespacePID(info.PID), seenAt: a.clock.mono()}
 	w.since = startedAt(info.StartTime, a.clock)
 	if w.handle, err = procmem.Open(info.PID); err != nil {
-		process.Close()
+		_ = process.Close()
 		return err
 	}
 	if w.looker, err = proxy.NewWatcher(info); err != nil {

@@ -52,12 +52,12 @@ func capture(e env, pid, rate int, length time.Duration) (*profile.Profile, erro
 	if err != nil {
 		return nil, err
 	}
-	defer process.Close()
+	defer func() { _ = process.Close() }()
 	sampler, err := bpf.Open(rate)
 	if err != nil {
 		return nil, err
 	}
-	defer sampler.Close()
+	defer func() { _ = sampler.Close() }()
 	o := profiler.CaptureOptions{Duration: length, Period: time.Second / time.Duration(rate)}
 	if e.terminal {
 		o.Progress = e.showCapture
@@ -83,7 +83,7 @@ func saveProfile(e env, p *profile.Profile, out string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	raw := filepath.Join(dir, strings.SplitN(filepath.Base(out), ".", 2)[0]+".pb.gz")
 	w, err := os.Create(raw)
 	if err != nil {

@@ -41,7 +41,7 @@ func Open(pid int) (*Process, error) {
 		p.pidfd = fd
 	}
 	if again, err := StartTime(pid); err != nil || again != start {
-		p.Close()
+		_ = p.Close()
 		return nil, ErrGone
 	}
 	return p, nil
