@@ -34,7 +34,7 @@ func mostTypical(samples []sampled) sampled {
 			count[f]++
 		}
 	}
-	best, most := samples[len(samples)-1], 0
+	best, most, least := samples[len(samples)-1], 0, 0
 	for _, s := range samples {
 		score := 0
 		for f := range distinct(s) {
@@ -43,11 +43,23 @@ func mostTypical(samples []sampled) sampled {
 				score += count[f]
 			}
 		}
-		if score >= most {
-			best, most = s, score
+		// An interrupt on top of the loop is the machine's, not the loop's.
+		kernel := kernelFrames(s.result.Stack)
+		if score > most || score == most && kernel <= least {
+			best, most, least = s, score, kernel
 		}
 	}
 	return best
+}
+
+func kernelFrames(s stack.Stack) int {
+	n := 0
+	for _, f := range s.Frames {
+		if f.Kind == stack.Kernel {
+			n++
+		}
+	}
+	return n
 }
 
 // distinct returns what a sample is told apart by: its Lua places and its

@@ -47,3 +47,12 @@ func TestWithoutSamplesTheLastStackTells(t *testing.T) {
 		t.Errorf("representative %+v with lines %v", best.result.Stack, lines)
 	}
 }
+
+func TestAnInterruptIsNotPartOfTheLoop(t *testing.T) {
+	interrupted := at(13)
+	interrupted.result.Stack.Frames = append([]stack.Frame{{Kind: stack.Kernel, Function: "irqentry_exit"}}, interrupted.result.Stack.Frames...)
+	best := mostTypical([]sampled{at(13), at(13), interrupted})
+	if f := best.result.Stack.Frames[0]; f.Kind == stack.Kernel {
+		t.Errorf("leaf %s of the kernel, want the loop's own", f.Function)
+	}
+}
