@@ -34,6 +34,7 @@ const (
 	alarmEvery     = 20 * time.Millisecond  // both, while an incident is open
 	alarmScanEvery = 40 * time.Millisecond
 	imagesMax      = 128
+	recorderRate   = 3 // stacks a second of each worker that the flight recorder keeps
 )
 
 // Agent is one running agent.
@@ -80,7 +81,7 @@ type Agent struct {
 func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err error) {
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
-		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{}),
+		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),
 		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{},
 		jobs: make(chan func(), 64), feed: &web.Feed{},
 	}

@@ -26,17 +26,18 @@ const (
 // worker is one watched thread. The loop owns it.
 type worker struct {
 	proxy.Worker
-	in      *instance
-	process *profiler.Process
-	handle  *procmem.Process // to end it by
-	looker  *proxy.Watcher
-	watch   bpf.Watch
-	level   level
-	waits   *waitCounter // counts entries into the event wait while that is in doubt
-	nspid   int
-	slot    uint64    // address of its crumb in its memory, 0: unknown
-	since   time.Time // when its process started
-	seenAt  time.Duration
+	in                 *instance
+	process            *profiler.Process
+	handle             *procmem.Process // to end it by
+	looker             *proxy.Watcher
+	watch              bpf.Watch
+	level              level
+	waits              *waitCounter // counts entries into the event wait while that is in doubt
+	nspid              int
+	slot               uint64        // address of its crumb in its memory, 0: unknown
+	filesAt, filesWait time.Duration // when to look for the library's files again
+	since              time.Time     // when its process started
+	seenAt             time.Duration
 
 	judge    judge.State
 	decision judge.Decision
@@ -145,15 +146,22 @@ func (w *worker) close() {
 // findFiles looks for the library's files in the worker's mappings, and for
 // the slot of its crumbs once it has claimed one.
 func (a *Agent) findFiles(w *worker) {
-	if w.slot != 0 || w.Kind != proxy.Nginx {
+	now := a.clock.mono()
+	if w.slot != 0 || w.Kind != proxy.Nginx || now < w.filesAt {
 		return
 	}
+	// Mappings are costly to read, and most proxies never map these files.
+	w.filesWait = min(max(2*w.filesWait, time.Second), time.Minute)
+	w.filesAt = now + w.filesWait
 	maps, err := procmem.ReadMaps(w.PID)
 	if err != nil {
 		return
 	}
 	files := balancer.FindFiles(maps, w.process.Memory(), w.PID)
 	w.in.openLedger(files.Ledger, a.log)
+	if files.Crumbs.Start != 0 {
+		w.filesAt, w.filesWait = 0, 0 // it will claim its slot soon
+	}
 	slot, err := balancer.SlotAddress(w.process.Memory(), files.Crumbs, w.nspid)
 	if err != nil {
 		if !errors.Is(err, balancer.ErrNoCrumbs) {
