@@ -142,17 +142,14 @@ func (a *Agent) capture(e *episode) error {
 			m.w.fill(b, string(m.verdict))
 		}
 	}
+	a.lossesSince(w.lostAt).count(b)
 	now, err := b.Profile()
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
-	taken, shown, lost, truncated := b.Counts()
-	e.inc.Samples = incident.Samples{Taken: int64(taken), Shown: int64(shown), Truncated: int64(truncated), RateHz: a.cfg.Sampling.Burst}
-	if lost > 0 {
-		e.inc.Samples.Lost = map[string]int64{"not kept": int64(lost)}
-	}
+	e.inc.Samples = account(b, a.cfg.Sampling.Burst)
 	a.addProfile(files, now)
-	a.addBaseline(files, w, since, now)
+	a.addComparison(files, e, w, since, now)
 	return a.store.Create(&e.inc, files)
 }
 
@@ -167,44 +164,18 @@ func (w *worker) fill(b *profiler.Builder, verdict string) {
 		}
 		b.Add(s.result, weight, labels)
 	}
-	if w.dropped > 0 {
-		b.Lost("not kept", uint64(w.dropped))
-	}
+	b.Lost("not kept", uint64(w.dropped))
+	b.Lost("stack not copied", uint64(w.blind))
 }
 
 func (a *Agent) addProfile(files map[string][]byte, p *profile.Profile) {
-	var gz bytes.Buffer
-	if err := p.Write(&gz); err != nil {
-		a.log.Error("profile could not be encoded", zap.Error(err))
-		return
-	}
-	files[incident.ProfileFile] = gz.Bytes()
+	a.addPacked(files, incident.ProfileFile, p)
 	if svg, err := draw(p, nil, "Stuck"); err != nil {
 		a.log.Error("flame graph could not be drawn", zap.Error(err))
 	} else {
 		files[incident.FlameFile] = svg
 	}
 }
-
-// addBaseline adds what the worker did before, and the difference to it.
-func (a *Agent) addBaseline(files map[string][]byte, w *worker, since time.Duration, now *profile.Profile) {
-	b := profiler.NewBuilder(a.clock.wallAt(since).Add(-baselineFor), time.Second/time.Duration(a.cfg.Sampling.Rate))
-	b.SetDuration(baselineFor)
-	a.recorder.Fill(b, profiler.Only(w.recorded()), since-baselineFor, since)
-	base, err := b.Profile()
-	if err != nil || len(base.Sample) == 0 {
-		return
-	}
-	var gz bytes.Buffer
-	if base.Write(&gz) == nil {
-		files[incident.BaselineFile] = gz.Bytes()
-	}
-	if svg, err := draw(now, base, "Stuck, against its own 30 s before"); err == nil {
-		files[incident.DiffFile] = svg
-	}
-}
-
-const baselineFor = 30 * time.Second
 
 // draw renders a profile, or its difference to a base.
 func draw(now, base *profile.Profile, title string) ([]byte, error) {

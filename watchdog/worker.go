@@ -58,6 +58,8 @@ type worker struct {
 	delayAt     time.Duration // run delay then
 	recent      []sampled     // since it is suspected, else the last few
 	dropped     int           // samples since then that were not kept
+	blind       int           // samples since then that came without a stack
+	lostAt      losses        // what the sampler had lost of all workers then
 	lockOwner   int
 	episode     *episode
 

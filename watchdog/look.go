@@ -1,0 +1,92 @@
+package watchdog
+
+import (
+	"time"
+
+	"github.com/spinguard/spinguard/balancer"
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/judge"
+)
+
+// lookAtAll looks at every worker from outside: what sleeps is in no sample.
+func (a *Agent) lookAtAll(now time.Duration) {
+	for _, w := range a.workers {
+		a.lookAt(w, now)
+	}
+}
+
+func (a *Agent) lookAt(w *worker, now time.Duration) {
+	look, err := w.lookOnce(now)
+	if err != nil {
+		return // it ended; the scan will say so
+	}
+	w.look = look
+	w.showShare(look, now)
+	o := judge.Observation{
+		Now: now, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
+		InWait: look.InEventWait, Asleep: asleep(look), Stopped: look.Stopped || look.State == 't' || look.Frozen,
+		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, RunDelay: look.RunDelay, Throttled: look.Throttled,
+	}
+	if look.InEventWait {
+		w.serves = w.Started
+	} else {
+		a.lookCloser(w, look, &o)
+	}
+	a.judge(w, o)
+}
+
+// lookOnce reads as little as possible, and all of it once a second of a
+// worker that does not rest: whether a quota holds it back.
+func (w *worker) lookOnce(now time.Duration) (proxy.Look, error) {
+	if !w.look.InEventWait && now-w.lookedClosely >= time.Second {
+		w.lookedClosely = now
+		return w.looker.LookClosely()
+	}
+	return w.looker.Look()
+}
+
+// lookCloser reads what only a worker outside of its event wait needs.
+func (a *Agent) lookCloser(w *worker, look proxy.Look, o *judge.Observation) {
+	o.Progress, o.ProgressOK = w.readProgress()
+	if w.slot != 0 {
+		var slot [balancer.CrumbSize]byte
+		if w.process.Memory().ReadMemory(w.slot, slot[:]) == nil {
+			a.readCrumb(w, slot[:])
+			o.Picks, o.Proven = uint64(w.crumb.Sequence), w.crumb.Active
+		}
+	}
+	if asleep(look) {
+		w.wait = proxy.DescribeWait(w.process.Memory(), w.PID, look)
+		o.Waiting = w.wait.Text
+		w.lockOwner = a.siblingOf(w, w.wait.LockOwner)
+	}
+	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
+}
+
+// asleep says that the thread sleeps, outside of its event wait.
+func asleep(look proxy.Look) bool {
+	return look.Detailed && (look.State == 'S' || look.State == 'D')
+}
+
+func (w *worker) readProgress() (uint64, bool) {
+	switch w.Progress.Size {
+	case 8:
+		v, err := procmem.Uint64(w.process.Memory(), w.Progress.Addr)
+		return v, err == nil
+	case 4:
+		v, err := procmem.Uint32(w.process.Memory(), w.Progress.Addr)
+		return uint64(v), err == nil
+	}
+	return 0, false
+}
+
+// showShare updates the CPU share that pages show, about once a second.
+func (w *worker) showShare(look proxy.Look, now time.Duration) {
+	if wall := now - w.shareFrom; wall >= time.Second {
+		if w.shareFrom > 0 {
+			w.share = float64(look.CPUTime-w.shareCPU) / float64(wall)
+		}
+		w.shareFrom, w.shareCPU = now, look.CPUTime
+	}
+}

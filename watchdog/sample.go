@@ -1,0 +1,158 @@
+package watchdog
+
+import (
+	"fmt"
+	"hash/maphash"
+
+	"github.com/spinguard/spinguard/balancer"
+	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/profiler"
+	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/judge"
+)
+
+// takeSample judges one sample. It says whether something must be done at once.
+func (a *Agent) takeSample(s bpf.Sample) bool {
+	w := a.workers[s.TID]
+	if w == nil || w.PID != s.PID {
+		return false
+	}
+	a.readCrumb(w, s.Crumb)
+	o := judge.Observation{
+		Now: s.When, CPUTime: s.CPUTime, Weight: s.Weight, Voluntary: s.Voluntary,
+		Progress: s.Progress, ProgressOK: s.ProgressOK,
+		InWait:   s.InKernel && w.inWait(s.Syscall),
+		Starting: w.starting(), LockOwner: w.lockOwner, SelfOwned: w.lockOwner == w.PID,
+		Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active,
+	}
+	switch {
+	case !s.Full:
+		a.recorder.Skip(w.recorded(), s.When, s.Weight)
+		w.unseen()
+	case a.worthwhile(w, s):
+		a.understand(w, s, &o)
+	}
+	return a.judge(w, o)
+}
+
+// worthwhile says whether a sample with windows is worth the work: always when
+// the worker is in doubt, else at the rate of the flight recorder.
+func (a *Agent) worthwhile(w *worker, s bpf.Sample) bool {
+	return w.level != calm || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
+}
+
+func (w *worker) recorded() profiler.Worker {
+	return profiler.Worker{Proxy: w.in.Name, PID: w.PID, TID: w.TID}
+}
+
+// inWait says whether the number is a system call in which the worker's event
+// loop waits.
+func (w *worker) inWait(syscall int64) bool {
+	return syscall >= 0 && w.looker.EventWait(syscall)
+}
+
+// starting says that the worker has not finished its start-up: it has not got
+// its title yet, or was never seen to turn its loop.
+func (w *worker) starting() bool { return !w.Started && !w.serves }
+
+// understand finds stack, request and handler of a sample.
+func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
+	r := w.process.Understand(s)
+	w.result = r
+	o.Activity = r.Lower()
+	window := procmem.Window{Addr: s.Stack.Addr, Data: s.Stack.Data}
+	memory := overlay(s, w.process.Memory())
+	w.request, w.hasReq = proxy.Request{}, false
+	if w.Kind == proxy.Nginx {
+		w.request, w.hasReq = w.requests.Find(memory, window, r.Request)
+	}
+	if w.streams != nil {
+		w.context = w.streams.Context(memory, window, s.Registers[:]...)
+	}
+	if w.hasReq {
+		o.Request, o.Motion = identity(w.request.RequestID), motion(memory, w.request.Conn)
+	}
+	w.lockOwner = a.spinOwner(w, s, r.Stack.Frames, memory)
+	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
+	labels := w.labels(a.cfg.ShowQueries)
+	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
+	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, request: w.request, hasReq: w.hasReq})
+}
+
+// unseen counts a sample of a suspected worker that no profile will show.
+func (w *worker) unseen() {
+	if w.suspectedAt != 0 {
+		w.blind++
+	}
+}
+
+// keep adds a sample to those that an incident would show.
+func (w *worker) keep(s sampled) {
+	switch {
+	case w.suspectedAt == 0 && len(w.recent) >= recentCalm:
+		copy(w.recent, w.recent[1:])
+		w.recent[len(w.recent)-1] = s
+	case len(w.recent) < recentMax:
+		w.recent = append(w.recent, s)
+	default:
+		w.dropped++
+	}
+}
+
+var identitySeed = maphash.MakeSeed()
+
+// identity folds what tells requests apart into one word, never 0.
+func identity(id proxy.RequestID) uint64 {
+	return maphash.Comparable(identitySeed, id) | 1
+}
+
+// motion changes when the client's connection does: its counters and flags
+// move with every byte sent or received.
+func motion(memory procmem.Memory, connection uint64) uint64 {
+	var b [128]byte
+	if memory.ReadMemory(connection, b[:]) != nil {
+		return 0
+	}
+	return maphash.Bytes(identitySeed, b[:])
+}
+
+func (w *worker) labels(showQueries bool) profiler.Labels {
+	l := profiler.Labels{Proxy: w.in.Name, Worker: fmt.Sprint(w.PID), Verdict: string(w.decision.Verdict)}
+	if w.TID != w.PID {
+		l.Worker += fmt.Sprint("/", w.TID)
+	}
+	if w.hasReq {
+		l.Request, l.Upstream = w.request.Line(showQueries), w.request.Upstream.Name
+	}
+	if w.crumb.Active {
+		l.Upstream, l.Version = w.crumb.Upstream, fmt.Sprint(w.crumb.Version)
+	}
+	return l
+}
+
+// overlay reads what the sampler copied first, and the live memory for the rest.
+func overlay(s bpf.Sample, live procmem.Memory) procmem.Memory {
+	o := procmem.Overlay{Under: live}
+	for _, w := range []bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
+		if len(w.Data) > 0 {
+			o.Windows = append(o.Windows, procmem.Window{Addr: w.Addr, Data: w.Data})
+		}
+	}
+	return o
+}
+
+// readCrumb takes in a copied crumb slot. The slot is the worker's word, and
+// may be anything.
+func (a *Agent) readCrumb(w *worker, slot []byte) {
+	if len(slot) == 0 {
+		return
+	}
+	c, err := balancer.ParseCrumb(slot)
+	if err != nil || c.PID != w.nspid {
+		w.crumb = balancer.Crumb{}
+		return
+	}
+	w.crumb = c
+	w.in.learn(c.Upstream) // an idle crumb names the last one picked for
+}

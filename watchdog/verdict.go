@@ -1,0 +1,90 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/watchdog/judge"
+)
+
+// judge passes an observation to the judge and follows its decision. It says
+// whether something must be done at once.
+func (a *Agent) judge(w *worker, o judge.Observation) bool {
+	o.EventWaits, o.Counting = w.waits.read()
+	moved := o.ProgressOK && w.last.ProgressOK && o.Progress != w.last.Progress
+	if moved && w.Started {
+		w.serves = true
+	}
+	var d judge.Decision
+	w.judge, d = judge.Judge(w.judge, o, a.limits())
+	w.last, w.decision = o, d
+	if d.Ended >= a.cfg.Thresholds.Suspect {
+		a.stallEnded(w, d)
+	}
+	if d.Changed() {
+		a.transition(w, d)
+	}
+	a.follow(w, d)
+	if d.Verdict.Stuck() && w.episode == nil {
+		a.confirm(w)
+		return true
+	}
+	return false
+}
+
+func (a *Agent) limits() judge.Limits {
+	t := a.cfg.Thresholds
+	return judge.Limits{Suspect: t.Suspect, Runaway: t.Runaway, Blocked: t.Blocked, Window: t.Spinning, Young: t.Young, Turn: turnLimit}
+}
+
+// turnLimit is how much CPU time one turn of the loop may spend on timers alone.
+const turnLimit = 2 * time.Second
+
+// transition notes a changed verdict: one line each.
+func (a *Agent) transition(w *worker, d judge.Decision) {
+	bad := d.Verdict == judge.Suspect || d.Verdict.Stuck()
+	switch {
+	case bad && w.suspectedAt == 0:
+		if d.Verdict != judge.Spinning {
+			w.recent = nil // what it did before is in the flight recorder
+		}
+		w.suspectedAt, w.cpuAt, w.delayAt = w.last.Now, w.last.CPUTime, w.look.RunDelay
+		w.dropped, w.blind = 0, 0
+		w.lostAt = a.losses()
+	case !bad:
+		w.suspectedAt, w.recent = 0, nil
+	}
+	log := a.log.Info
+	if d.Verdict.Stuck() {
+		log = a.log.Warn
+	}
+	log("verdict", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Int("tid", w.TID),
+		zap.String("verdict", string(d.Verdict)), zap.String("before", string(d.Before)), zap.String("reason", d.Reason))
+	a.tell("verdict", w, "", fmt.Sprintf("%s: %s", d.Verdict, d.Reason))
+}
+
+// stallEnded writes a line of the stall log: a standstill that ended by
+// itself, with its request, place and length.
+func (a *Agent) stallEnded(w *worker, d judge.Decision) {
+	a.metrics.ObserveStall(w.in.Name, d.Ended)
+	request := ""
+	var frames []string
+	if n := len(w.recent); n > 0 {
+		request = w.recent[n-1].labels.Request
+		frames = places(w.recent[n-1].result.Stack)
+	}
+	a.log.Info("stall", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Time("at", a.clock.wallAt(w.last.Now)),
+		zap.Int64("ms", d.Ended.Milliseconds()), zap.Int64("wall_ms", d.Over.Milliseconds()), zap.String("request", request), zap.Strings("frames", frames))
+}
+
+// places lists the frames of a stack, leaf first.
+func places(s stack.Stack) []string {
+	list := make([]string, 0, len(s.Frames))
+	for _, f := range s.Frames {
+		list = append(list, f.Function+" ("+f.Place()+")")
+	}
+	return list
+}
