@@ -20,7 +20,8 @@ const (
 // Names of the files that a caller adds. The report shows the two pictures.
 const (
 	ProfileFile  = "profile.pb.gz"
-	BaselineFile = "baseline.pb.gz"
+	BaselineFile = "baseline.pb.gz" // the worker itself, before
+	SiblingsFile = "siblings.pb.gz" // the other workers of its proxy, before and meanwhile
 	FlameFile    = "flamegraph.svg"
 	DiffFile     = "diff.svg"
 )

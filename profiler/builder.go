@@ -3,6 +3,7 @@ package profiler
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"maps"
 	"time"
 
 	"github.com/spinguard/spinguard/profiler/stack"
@@ -116,6 +117,14 @@ func (b *Builder) Counts() (taken, shown, lost, truncated uint64) {
 	lost = b.lost.sum()
 	return b.shown + lost, b.shown, lost, b.truncated.sum()
 }
+
+// LostBy returns the lost samples by reason; their sum is what Counts calls
+// lost.
+func (b *Builder) LostBy() map[string]uint64 { return maps.Clone(map[string]uint64(b.lost)) }
+
+// Unnamed returns how many frames were shown, once for each sample, and how
+// many of them show only where their code lies.
+func (b *Builder) Unnamed() (unnamed, frames uint64) { return b.unnamed, b.framesAll }
 
 // Stacks returns the number of distinct stacks.
 func (b *Builder) Stacks() int { return b.count }

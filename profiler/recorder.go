@@ -126,9 +126,21 @@ func (r *Recorder) Wants(w Worker, when, weight time.Duration) bool {
 	if when >= t.next {
 		return true
 	}
+	r.skip(t, when, weight)
+	return false
+}
+
+// Skip counts a sample whose stack was not copied: its weight is carried over
+// to the next stack that is recorded, so that shares and CPU time stay right.
+func (r *Recorder) Skip(w Worker, when, weight time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skip(r.track(w), when, weight)
+}
+
+func (r *Recorder) skip(t *track, when, weight time.Duration) {
 	t.carried += weight
 	r.lose(t, when, "thinned", 1)
-	return false
 }
 
 // Add records one sample, whether it was wanted or not.
