@@ -86,6 +86,8 @@ func commands() []command {
 		{name: "quarantine", args: "[list | add | lift] [--json]", does: "see and change what is refused", run: runQuarantine},
 		{name: "drill", args: "NAME|DIR... [--mode enforce|observe]", does: "replay a fault on a private proxy and judge the outcome", run: runDrill},
 		{name: "doctor", args: "[--config FILE] [--json]", does: "say what this host lacks and what will hurt, with the remedy", run: runDoctor},
+		{name: "completion", args: "bash|zsh", does: "print the completion for a shell", run: runCompletion},
+		{name: "manual", does: "print the manual page", run: runManual, hidden: true},
 		{name: "version", does: "print the version", run: runVersion},
 	}
 }

@@ -26,7 +26,7 @@ func TestHelpShowsEveryCommandWithExamples(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d of --help", code)
 	}
-	for _, c := range commands() {
+	for _, c := range shown() {
 		if !strings.Contains(out, "spinguard "+c.name) {
 			t.Errorf("--help does not name %s", c.name)
 		}
