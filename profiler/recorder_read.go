@@ -70,8 +70,3 @@ func (r *Recorder) Fill(b *Builder, match func(Worker) bool, since, until time.D
 func Only(w Worker) func(Worker) bool {
 	return func(x Worker) bool { return x == w }
 }
-
-// Siblings matches the other workers of the same proxy.
-func Siblings(w Worker) func(Worker) bool {
-	return func(x Worker) bool { return x.Proxy == w.Proxy && x != w }
-}

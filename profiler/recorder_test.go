@@ -53,9 +53,9 @@ func TestRecorderSplitsByTimeAndWorker(t *testing.T) {
 	if len(own) != 3 || own[0].Stack.Frames[0].Function != "f2" || own[0].Stack.Frames[0].Values[0].Text != "2" {
 		t.Fatalf("own baseline: %+v", own)
 	}
-	siblings := r.Stacks(Siblings(workerA), 0, time.Hour)
-	if len(siblings) != 10 || siblings[0].Worker != workerB {
-		t.Fatalf("%d stacks of siblings, first of %+v", len(siblings), siblings[0].Worker)
+	others := r.Stacks(Only(workerB), 0, time.Hour)
+	if len(others) != 10 || others[0].Worker != workerB {
+		t.Fatalf("%d stacks of another worker, first of %+v", len(others), others[0].Worker)
 	}
 }
 
@@ -95,6 +95,24 @@ func TestRecorderCarriesWeight(t *testing.T) {
 	}
 	if weight < 9500*time.Millisecond || weight > 10*time.Second {
 		t.Errorf("weight %v of 10 s", weight)
+	}
+}
+
+// Samples whose stacks were not copied are counted, and their time is shown.
+func TestRecorderCountsWhatCameWithoutStack(t *testing.T) {
+	r := NewRecorder(RecorderOptions{Rate: 5})
+	for i := range 490 {
+		at := time.Duration(i) * time.Second / 49
+		switch {
+		case i%5 != 0:
+			r.Skip(workerA, at, time.Second/49)
+		case r.Wants(workerA, at, time.Second/49):
+			r.Add(workerA, at, stackOf(i%3, 3), time.Second/49, Labels{})
+		}
+	}
+	shown, lost, weight := r.totals(t, all)
+	if shown+lost != 490 || weight < 9500*time.Millisecond || weight > 10*time.Second {
+		t.Errorf("%d shown + %d lost of 490 taken, %v of 10 s", shown, lost, weight)
 	}
 }
 

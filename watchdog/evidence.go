@@ -131,8 +131,8 @@ func (a *Agent) capture(e *episode) error {
 		return a.store.Create(&e.inc, files)
 	}
 	w := main.w
-	since := w.suspectedAt
-	if since == 0 {
+	since := w.stallFrom
+	if w.suspectedAt == 0 {
 		since = w.last.Now - time.Second
 	}
 	b := profiler.NewBuilder(a.clock.wallAt(since), time.Second/time.Duration(a.cfg.Sampling.Burst))
@@ -149,7 +149,7 @@ func (a *Agent) capture(e *episode) error {
 	}
 	e.inc.Samples = account(b, a.cfg.Sampling.Burst)
 	a.addProfile(files, now)
-	a.addComparison(files, e, w, since, now)
+	a.addComparison(files, w, since, now)
 	return a.store.Create(&e.inc, files)
 }
 

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -48,8 +49,9 @@ func (a *Agent) transition(w *worker, d judge.Decision) {
 	bad := d.Verdict == judge.Suspect || d.Verdict.Stuck()
 	switch {
 	case bad && w.suspectedAt == 0:
+		w.stallFrom = w.last.Now - d.Wall
 		if d.Verdict != judge.Spinning {
-			w.recent = nil // what it did before is in the flight recorder
+			w.forgetBefore(w.stallFrom)
 		}
 		w.suspectedAt, w.cpuAt, w.delayAt = w.last.Now, w.last.CPUTime, w.look.RunDelay
 		w.dropped, w.blind = 0, 0
@@ -64,6 +66,12 @@ func (a *Agent) transition(w *worker, d judge.Decision) {
 	log("verdict", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Int("tid", w.TID),
 		zap.String("verdict", string(d.Verdict)), zap.String("before", string(d.Before)), zap.String("reason", d.Reason))
 	a.tell("verdict", w, "", fmt.Sprintf("%s: %s", d.Verdict, d.Reason))
+}
+
+// forgetBefore leaves what the worker did before it stood still to the flight
+// recorder.
+func (w *worker) forgetBefore(stallFrom time.Duration) {
+	w.recent = slices.DeleteFunc(w.recent, func(s sampled) bool { return s.when < stallFrom })
 }
 
 // stallEnded writes a line of the stall log: a standstill that ended by

@@ -54,6 +54,7 @@ type worker struct {
 	serves   bool            // it was seen to turn its loop
 
 	suspectedAt time.Duration // 0: not suspected
+	stallFrom   time.Duration // since when it stood still then
 	cpuAt       time.Duration // CPU time then
 	delayAt     time.Duration // run delay then
 	recent      []sampled     // since it is suspected, else the last few
