@@ -65,6 +65,8 @@ func readAll(resp *http.Response) string {
 	}
 }
 
+func gauge(name string) string { return `spinguard_balancer_` + name + `{upstream="backend"}` }
+
 func counter(name string) string {
 	return "spinguard_balancer_" + name + `_total{upstream="backend"}`
 }
@@ -211,8 +213,11 @@ func TestBoundOfRequestsInFlight(t *testing.T) {
 	if got[200] != 4 {
 		t.Errorf("%v, want 4 answers: two at each of two peers", got)
 	}
-	if p.metric(counter("bound_hits")) != 16 {
-		t.Errorf("bound hits %v, want 16", p.metric(counter("bound_hits")))
+	if n := p.metric(counter("rejected_bound")); n != 16 {
+		t.Errorf("%v rejected at the bound, want 16", n)
+	}
+	if n := p.metric(gauge("requests_in_flight")); n != 0 {
+		t.Errorf("%v requests in flight at the end", n)
 	}
 }
 

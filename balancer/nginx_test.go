@@ -40,6 +40,7 @@ type proxyOptions struct {
 	dict     string // size
 	jitOff   bool
 	location string // more of the front location
+	upstream string // more of the upstream block
 	backend  string // more of each backend
 }
 
@@ -73,6 +74,7 @@ http {
     upstream backend {
         server 0.0.0.1;
         balancer_by_lua_block { spinguard.balance("backend") }
+        UPSTREAM
     }
     BACKENDS
     server {
@@ -145,7 +147,7 @@ func (p *proxy) config(o proxyOptions) string {
 	}
 	conf := strings.NewReplacer("MODULES", modules, "WORKERS", fmt.Sprint(o.workers), "DIR", p.dir, "LUA", lua,
 		"DICT", o.dict, "OPTIONS", o.options, "INIT", o.init, "BACKENDS", backends, "ADMIN", fmt.Sprint(p.admin),
-		"PORT", fmt.Sprint(p.port), "SERVER", o.server, "HTTP", o.http, "JIT", jit, "LOCATION", o.location).Replace(proxyConf)
+		"PORT", fmt.Sprint(p.port), "SERVER", o.server, "HTTP", o.http, "JIT", jit, "LOCATION", o.location, "UPSTREAM", o.upstream).Replace(proxyConf)
 	return strings.ReplaceAll(conf, "DIR", p.dir)
 }
 

@@ -21,14 +21,25 @@ function _M.add(self, tokens)
 end
 
 
--- take takes one token, or returns false and the seconds until there is one.
-function _M.take(self, now)
+local function fill(self, now)
     if now > self.at then
         self:add((now - self.at) * self.rate)
     end
     self.at = now
+end
 
-    if self.tokens >= 1 then
+
+-- ready says whether take would return true.
+function _M.ready(self, now)
+    fill(self, now)
+
+    return self.tokens >= 1
+end
+
+
+-- take takes one token, or returns false and the seconds until there is one.
+function _M.take(self, now)
+    if self:ready(now) then
         self.tokens = self.tokens - 1
         return true
     end

@@ -108,13 +108,19 @@ local function tried(request, peer)
 end
 
 
-local function at_bound(state, peer)
-    local bound = state.bound
-    if not bound or not state.logged then
+local function at_bound(state, peer, now)
+    if not state.bounded then
         return false
     end
 
-    return load.of(state.loads, peer.address).inflight >= bound
+    local record = load.of(state.loads, peer.address)
+
+    if state.bound and state.logged and record.inflight >= state.bound then
+        return true
+    end
+
+    return state.new_rate ~= nil and record.idle == 0
+           and not load.opens(record, state.new_rate, now):ready(now)
 end
 
 
@@ -122,11 +128,13 @@ end
 local function usable(state, request, peer, now)
     local out = state.out[peer.address]
 
-    if out and (out.stop > now or in_slow_start(out, state.opts, now)) then
+    if out and not state.panic
+        and (out.stop > now or in_slow_start(out, state.opts, now))
+    then
         return false
     end
 
-    return not tried(request, peer) and not at_bound(state, peer)
+    return not tried(request, peer) and not at_bound(state, peer, now)
 end
 
 
@@ -159,7 +167,6 @@ function _M.peer(state, plan, request)
     local now = ngx_now()
     if state.panic then
         row[PANICS] = row[PANICS] + 1
-        return first
     end
 
     local peer = first
@@ -179,7 +186,20 @@ function _M.peer(state, plan, request)
 
     row[BOUND_HITS] = row[BOUND_HITS] + 1
 
-    return not at_bound(state, first) and first or nil
+    return not at_bound(state, first, now) and first or nil
+end
+
+
+-- full says whether every peer is at its bound, so that a request can be
+-- refused in time. Mostly the first peer that is looked at answers.
+function _M.full(state, now)
+    if not state.bounded or not state.plan then
+        return false
+    end
+
+    state.pool:expire(now)
+
+    return not scan(state, state.plan, nil, now)
 end
 
 

@@ -2,6 +2,7 @@
 -- knows a status and a header.
 
 local bucket = require "resty.spinguard.bucket"
+local choose = require "resty.spinguard.choose"
 local health = require "resty.spinguard.health"
 local ledger = require "resty.spinguard.ledger"
 local request = require "resty.spinguard.request"
@@ -96,6 +97,10 @@ function _M.check(state, now)
                                        request.shape())
     then
         return refuse(state, 503, "rejected_poison", state.opts.poison_time)
+    end
+
+    if choose.full(state, now) then
+        return refuse(state, 503, "rejected_bound", 1)
     end
 
     local ok, wait = admit(state, now)

@@ -1,7 +1,10 @@
 -- What this worker knows of each peer: requests in flight, mean latency, when
 -- it last answered and whom. Kept by address across versions.
 
+local bucket = require "resty.spinguard.bucket"
+
 local exp = math.exp
+local max = math.max
 
 
 local DECAY = 10    -- seconds after which a latency counts a third
@@ -27,10 +30,22 @@ function _M.of(all, address)
         all.count = 1
     end
 
-    load = { inflight = 0, ewma = 0, at = 0, client = nil, other_at = 0 }
+    load = { inflight = 0, ewma = 0, at = 0, client = nil, other_at = 0,
+             idle = 0 }
     all[address] = load
 
     return load
+end
+
+
+-- opens is the bucket of new connections to a peer: rate a second, and a
+-- tenth of that saved up.
+function _M.opens(load, rate, now)
+    if not load.bucket then
+        load.bucket = bucket.new(rate, max(1, rate / 10), now)
+    end
+
+    return load.bucket
 end
 
 

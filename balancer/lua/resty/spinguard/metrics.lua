@@ -17,15 +17,14 @@ local UPSTREAMS = 64    -- the first row is for all upstreams beyond
 local ROW = 32          -- doubles
 
 
--- name, help; the index is the place in a row.
+-- name, help, kind if it is no counter; the index is the place in a row.
 local COUNTERS = {
     { "picks", "Picks of a peer." },
     { "fallback_picks", "Picks that the plain rotation made for a wrapped "
         .. "picker that raised or found nothing." },
     { "bound_hits", "Picks that found no usable peer within their bound." },
     { "requests_started", "Requests that came to the balancer." },
-    { "requests_finished", "Requests that ended; the difference is in "
-        .. "flight, or never came back." },
+    { "requests_finished", "Requests that ended." },
     { "tries_success", "Tries that ended with an answer of the peer." },
     { "tries_failure", "Tries that a peer broke off." },
     { "tries_timeout", "Tries that timed out after they were connected." },
@@ -33,6 +32,8 @@ local COUNTERS = {
         .. "connecting." },
     { "tries_aborted", "Tries that the client did not wait for." },
     { "rejected_rate", "Requests refused by admission control." },
+    { "rejected_bound", "Requests refused since every peer was at its "
+        .. "bound of requests or new connections." },
     { "rejected_poison", "Requests refused since the same one failed at "
         .. "peer after peer." },
     { "rejected_route", "Requests refused by a quarantine of their route." },
@@ -44,6 +45,14 @@ local COUNTERS = {
     { "panics", "Picks that used a peer that was out, since too many are." },
     { "builds", "Pickers built." },
     { "build_failures", "Pickers that could not be built." },
+    { "connections_opened", "Tries for which nginx had to open a "
+        .. "connection." },
+    { "connections_reused", "Tries for which nginx had an idle "
+        .. "connection." },
+    { "requests_lost", "Requests that never came back: their worker "
+        .. "ended." },
+    { "requests_in_flight", "Requests that live workers are busy with.",
+      "gauge" },
 }
 
 
@@ -76,11 +85,26 @@ local function row_at(worker_number, n)
 end
 
 
+-- lose counts what the dead worker, whose rows these are, was busy with.
+local function lose()
+    local lost, busy = _M.index.requests_lost, _M.index.requests_in_flight
+
+    for n = 0, memory and UPSTREAMS - 1 or -1 do
+        local row = row_at(worker, n)
+        if row[busy] > 0 then
+            row[lost] = row[lost] + row[busy]
+            row[busy] = 0
+        end
+    end
+end
+
+
 -- claim makes the rows of this worker the ones that are written.
 function _M.claim()
     local id = worker_id()
     worker = id and id + 1 < WORKERS and id + 1 or 0
     rows = {}
+    lose()
 end
 
 
@@ -114,9 +138,11 @@ function _M.render(names)
     local lines = {}
 
     for i, counter in ipairs(COUNTERS) do
-        local name = "spinguard_balancer_" .. counter[1] .. "_total"
+        local kind = counter[3] or "counter"
+        local name = "spinguard_balancer_" .. counter[1]
+                     .. (kind == "counter" and "_total" or "")
         lines[#lines + 1] = "# HELP " .. name .. " " .. counter[2]
-        lines[#lines + 1] = "# TYPE " .. name .. " counter"
+        lines[#lines + 1] = "# TYPE " .. name .. " " .. kind
 
         for n = 0, #names < UPSTREAMS and #names or UPSTREAMS - 1 do
             if memory and (n > 0 or #names >= UPSTREAMS) then

@@ -46,12 +46,27 @@ end
 -- new begins a request.
 function _M.new(state)
     count(state, "requests_started")
+    count(state, "requests_in_flight")
 
     if state.budget then
         state.budget:add(state.opts.retry_budget)
     end
 
     return { state = state, tries = {}, granted = false }
+end
+
+
+-- link notes whether a try opens a connection or reuses one.
+local function link(state, record, now)
+    local reused = state.pool:take(record, now)
+
+    count(state, reused and "connections_reused" or "connections_opened")
+
+    if not reused and state.new_rate then
+        load.opens(record, state.new_rate, now):take(now)
+    end
+
+    return reused
 end
 
 
@@ -63,7 +78,8 @@ function _M.try(request, peer)
 
     record.inflight = record.inflight + 1
     state.carried = state.carried + 1
-    tries[#tries + 1] = { address = peer.address, load = record }
+    tries[#tries + 1] = { address = peer.address, load = record,
+                          reused = link(state, record, ngx_now()) }
 
     request.granted = false
     if #tries >= state.opts.tries then
@@ -133,6 +149,30 @@ local function settle(request, client, now)
 end
 
 
+-- keep notes that nginx keeps the connection of the last try. A time to
+-- connect tells of one that was opened although an idle one was there: the
+-- peer had closed that.
+local function keep(request, now)
+    local state, last = request.state, request.tries[#request.tries]
+    local var = ngx.var
+
+    if last and last.outcome == "success" and ngx.status ~= 499
+        and var.upstream_http_connection ~= "close"
+    then
+        state.pool:put(last.load, now)
+    end
+
+    local connected = list(var.upstream_connect_time)
+
+    for i, try in ipairs(request.tries) do
+        if try.reused and (tonumber(connected[i]) or 0) > 0 then
+            count(state, "connections_reused", -1)
+            count(state, "connections_opened")
+        end
+    end
+end
+
+
 local function smooth(tries)
     return #tries == 1 and (tries[1].outcome == "success"
                             or tries[1].outcome == "aborted")
@@ -146,6 +186,7 @@ function _M.finish(request)
 
     state.logged = true
     count(state, "requests_finished")
+    count(state, "requests_in_flight", -1)
 
     if request.granted then
         state.budget:add(1)
@@ -153,6 +194,7 @@ function _M.finish(request)
     end
 
     settle(request, client, now)
+    keep(request, now)
     if smooth(request.tries) then
         return
     end

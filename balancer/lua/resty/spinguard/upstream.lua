@@ -10,6 +10,7 @@ local ledger = require "resty.spinguard.ledger"
 local metrics = require "resty.spinguard.metrics"
 local mix = require "resty.spinguard.mix"
 local plan = require "resty.spinguard.plan"
+local pool = require "resty.spinguard.pool"
 local record = require "resty.spinguard.record"
 local store = require "resty.spinguard.store"
 
@@ -239,6 +240,9 @@ local function new_state(name)
         state.budget = bucket.new(opts.retry_min / workers, 10, ngx_now())
         state.bound = opts.max_inflight > 0
                       and math.ceil(opts.max_inflight / workers) or nil
+        state.new_rate = opts.max_new > 0 and opts.max_new / workers or nil
+        state.bounded = state.bound ~= nil or state.new_rate ~= nil
+        state.pool = pool.new(opts.keepalive)
     end
 
     -- A name that nothing was published for is not remembered: its number
