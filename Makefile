@@ -5,9 +5,13 @@ PREFIX    ?= /usr/local
 DESTDIR   ?=
 LINT      := build/tools/golangci-lint
 LINT_VERSION := v2.15.0
+NFPM      := build/tools/nfpm
+NFPM_VERSION := v2.43.0
+# Debian wants a version that begins with a digit; without a tag it is 0.
+PACKAGE_VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//;s/-/+/g' | grep . || echo "0+git$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).$$(git rev-parse --short HEAD)")
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench generate lint install clean
+.PHONY: help build demo test bench generate lint install package package-files clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,12 +45,27 @@ lint: $(LINT) ## golangci-lint, luacheck
 $(LINT):
 	GOBIN=$(CURDIR)/build/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
-install: build ## install to DESTDIR/PREFIX (default /usr/local)
+install: build package-files ## install to DESTDIR/PREFIX (default /usr/local)
 	install -D -m 755 bin/spinguard $(DESTDIR)$(PREFIX)/bin/spinguard
 	install -d $(DESTDIR)$(PREFIX)/share/lua/5.1/resty
 	cp -r balancer/lua/resty/. $(DESTDIR)$(PREFIX)/share/lua/5.1/resty/
 	install -D -m 644 deploy/systemd/spinguard.service $(DESTDIR)$(PREFIX)/lib/systemd/system/spinguard.service
+	install -D -m 644 build/package/spinguard.8.gz $(DESTDIR)$(PREFIX)/share/man/man8/spinguard.8.gz
+	install -D -m 644 build/package/spinguard.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/spinguard
+	install -D -m 644 build/package/_spinguard $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_spinguard
 	test -e $(DESTDIR)/etc/spinguard/agent.yaml || install -D -m 644 deploy/agent.yaml $(DESTDIR)/etc/spinguard/agent.yaml
+
+package: $(NFPM) package-files ## build/spinguard_*.deb
+	PACKAGE_VERSION='$(PACKAGE_VERSION)' $(NFPM) package --config deploy/debian/nfpm.yaml --packager deb --target build/
+
+package-files: build
+	mkdir -p build/package
+	bin/spinguard manual | gzip -9n > build/package/spinguard.8.gz
+	bin/spinguard completion bash > build/package/spinguard.bash
+	bin/spinguard completion zsh > build/package/_spinguard
+
+$(NFPM):
+	GOBIN=$(CURDIR)/build/tools $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 
 clean: ## remove what was built
 	rm -rf bin build
