@@ -65,7 +65,7 @@ func (h *haproxyProcess) refresh() error {
 	if len(h.listen) == 0 && h.lookups < listenLookups {
 		h.lookups++
 		h.listen = renamed(listening(h.pid))
-		h.stats = statsSockets(h.pid, h.conf)
+		h.stats = statsSockets(h.pid, h.parent, h.conf)
 	}
 	return nil
 }
@@ -186,11 +186,11 @@ func absolute(dir, path string) string {
 }
 
 // statsSockets returns where the runtime API listens, as its configuration
-// says. Configurations are read through the root of the process.
-func statsSockets(pid int, conf []string) []string {
+// says.
+func statsSockets(pid, master int, conf []string) []string {
 	var list []string
 	for _, file := range conf {
-		for _, text := range readConfigs(procPath(pid, "root")+file, 64) {
+		for _, text := range haproxyTexts(pid, master, file) {
 			list = append(list, parseStatsSockets(text)...)
 		}
 	}

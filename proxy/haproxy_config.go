@@ -5,6 +5,26 @@ import (
 	"strings"
 )
 
+// haproxyTexts reads a configuration file, or the files of a directory. HAProxy
+// reads them before it changes its root directory (chroot), so the file may lie
+// outside of the root that the process has now: then the root of its master
+// tells, or ours if it lives in our file systems.
+func haproxyTexts(pid, master int, file string) [][]byte {
+	roots := []string{procPath(pid, "root")}
+	if master > 0 {
+		roots = append(roots, procPath(master, "root"))
+	}
+	if ns := readlink(procPath(pid, "ns/mnt")); ns != "" && ns == readlink("/proc/self/ns/mnt") {
+		roots = append(roots, "")
+	}
+	for _, root := range roots {
+		if texts := readConfigs(root+file, 64); len(texts) > 0 {
+			return texts
+		}
+	}
+	return nil
+}
+
 // haproxySection is a proxy section of a HAProxy configuration.
 type haproxySection struct {
 	kind    string // frontend, backend or listen

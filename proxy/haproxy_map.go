@@ -45,7 +45,7 @@ func NewHAProxyMap(mem procmem.Memory, w Worker) (*HAProxyMap, error) {
 	}
 	m := &HAProxyMap{sections: make(map[string]*haproxySection)}
 	for _, file := range haproxyConf(w.PID) {
-		for _, text := range readConfigs(procPath(w.PID, "root")+file, 64) {
+		for _, text := range haproxyTexts(w.PID, w.Master, file) {
 			parseSections(text, m.sections)
 		}
 	}
