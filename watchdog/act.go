@@ -39,7 +39,7 @@ func (a *Agent) step(e *episode) {
 		if e.pending {
 			return
 		}
-		action, ok := e.response.Next(a.facts(e), respond.Policy{ActAfter: a.cfg.Thresholds.ActAfter, EvictSpinning: a.cfg.EvictSpinning})
+		action, ok := e.response.Next(a.facts(e), respond.Policy{ActAfter: a.actAfter(e.in), EvictSpinning: a.cfg.EvictSpinning})
 		if !ok {
 			a.explainInaction(e)
 			return
@@ -76,7 +76,7 @@ func (a *Agent) carryOut(e *episode, action respond.Action) bool {
 func (a *Agent) facts(e *episode) respond.Facts {
 	f := respond.Facts{
 		Now: a.clock.wall(), Mode: a.cfg.Mode, Captured: e.written, Exempt: e.in.exempt(),
-		CanQuarantine: e.culprit.Known() && (e.in.ledger != nil || a.cfg.Hook.File != "" || len(a.cfg.Hook.Command) > 0),
+		CanQuarantine: e.culprit.Known() && (e.culprit.Server != "" && e.in.canHold() || e.in.ledger != nil || a.cfg.Hook.File != "" || len(a.cfg.Hook.Command) > 0),
 	}
 	for _, m := range e.members {
 		if m.w != nil && m.w.Master == m.pid && f.Exempt == "" {
@@ -214,7 +214,7 @@ func (a *Agent) explainInaction(e *episode) {
 	case main != nil && main.verdict == judge.Spinning && !a.cfg.EvictSpinning:
 		reason = "workers whose loop turns are left alone: evict_spinning is not set"
 	case main != nil && main.verdict.Stuck():
-		reason = fmt.Sprintf("a handler may still end: action after %s, not yet reached", a.cfg.Thresholds.ActAfter)
+		reason = fmt.Sprintf("a handler may still end: action after %s, not yet reached", a.actAfter(e.in))
 	default:
 		return
 	}

@@ -60,6 +60,8 @@ type Agent struct {
 	workers   map[int]*worker // by thread id
 	episodes  []*episode
 	manual    map[string]bool // quarantines that an operator made or lifted
+	holds     []*serverHold   // servers of HAProxy that are taken out
+	holdsAt   time.Duration
 
 	jobs       chan func() // work for the loop
 	view       atomic.Pointer[view]
@@ -104,6 +106,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 		return nil, err
 	}
 	a.closeStale()
+	a.loadHolds()
 	if a.finder, err = proxy.NewFinder(); err != nil {
 		return nil, err
 	}
@@ -180,6 +183,7 @@ func (a *Agent) tick() {
 		a.lookAtAll(now)
 	}
 	a.stepEpisodes()
+	a.keepHolds(now)
 	a.publish()
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/watchdog/respond"
 )
@@ -20,6 +21,11 @@ func (a *Agent) culpritOf(w *worker) (respond.Culprit, string) {
 	for _, rule := range a.cfg.Culprits {
 		if upstream, version, ok := fromLocals(w.result.Stack, rule); ok {
 			return respond.Culprit{Proxy: w.in.Name, Upstream: upstream, Version: version}, ""
+		}
+	}
+	if w.Kind == proxy.HAProxy {
+		if backend, server, why := w.serverOf(); why == "" {
+			return respond.Culprit{Proxy: w.in.Name, Upstream: backend, Server: server}, ""
 		}
 	}
 	return respond.Culprit{}, ""

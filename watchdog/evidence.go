@@ -43,6 +43,11 @@ func (a *Agent) describe(e *episode, w *worker) {
 		ev.Upstream, ev.Peer = cmp.Or(ev.Upstream, c.Backend), cmp.Or(ev.Peer, c.Server)
 		e.noteOnce(a.clock.wall(), fmt.Sprintf("frontend %q, backend %q, server %q", c.Frontend, c.Backend, c.Server))
 	}
+	if w.Kind == proxy.HAProxy {
+		if _, _, why := w.serverOf(); why != "" {
+			e.noteOnce(a.clock.wall(), "no quarantine: "+why)
+		}
+	}
 	if peer, weight := badPeer(result.Stack, w.process); peer != "" {
 		ev.Peer = peer
 		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))

@@ -84,6 +84,9 @@ func manualEntry(r api.QuarantineRequest, length time.Duration, now time.Time) (
 // It implements web.Source.
 func (a *Agent) Lift(id, reason string) error {
 	return a.ask(func() error {
+		if a.liftHold(id, reason) {
+			return nil
+		}
 		for _, in := range a.instances {
 			if in.ledger == nil {
 				continue

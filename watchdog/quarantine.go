@@ -17,15 +17,23 @@ import (
 func (a *Agent) quarantine(e *episode, why string) {
 	now := a.clock.wall()
 	entries := e.in.quarantines(now, a.clock.mono(), a.log)
-	until, err := a.rails.Quarantine(now, e.culprit, len(e.in.upstreams), refusedUpstreams(entries, e.culprit.Upstream))
+	upstreams, refused := len(e.in.upstreams), refusedUpstreams(entries, e.culprit.Upstream)
+	if e.culprit.Server != "" {
+		upstreams, refused = a.heldServers(e)
+	}
+	until, err := a.rails.Quarantine(now, e.culprit, upstreams, refused)
 	if err == nil && a.manual[liftKey(e)] {
-		err = fmt.Errorf("an operator has lifted the quarantine of this version: a manual word wins")
+		err = fmt.Errorf("an operator has lifted the quarantine of it: a manual word wins")
 	}
 	if err != nil {
 		e.act(now, "quarantine", e.culprit.String(), "refused", err.Error())
 		e.note(now, "refused", err.Error())
 		a.metrics.IncRefused(e.in.Name)
 		e.response.Quarantined(err)
+		return
+	}
+	if e.culprit.Server != "" {
+		a.holdServer(e, until, why)
 		return
 	}
 	if e.in.ledger != nil && e.digestOrNumber() {
@@ -80,5 +88,8 @@ func (a *Agent) quarantined(e *episode, until time.Time, why string, err error) 
 }
 
 func liftKey(e *episode) string {
+	if e.culprit.Server != "" {
+		return e.in.Name + "\x00" + e.culprit.Upstream + "\x00server " + e.culprit.Server
+	}
 	return e.in.Name + "\x00" + e.culprit.Upstream + "\x00" + e.culprit.Version
 }

@@ -46,6 +46,7 @@ func (a *Agent) publish() {
 			v.quarantines = append(v.quarantines, quarantineView(in, entry))
 		}
 	}
+	v.quarantines = append(v.quarantines, a.holdViews()...)
 	slices.SortFunc(v.proxies, func(x, y api.Proxy) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Master, y.Master))
 	})

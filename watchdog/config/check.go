@@ -11,7 +11,7 @@ import (
 
 // check returns the first thing that is wrong, as a *fieldError.
 func (c *Config) check() error {
-	for _, step := range []func() error{c.checkWords, c.checkPlaces, c.checkRates, c.checkThresholds, c.checkCulprits, c.checkHook, c.checkRails} {
+	for _, step := range []func() error{c.checkWords, c.checkPlaces, c.checkRates, c.checkThresholds, c.checkCulprits, c.checkHook, c.checkRails, c.checkReceivers} {
 		if err := step(); err != nil {
 			return err
 		}

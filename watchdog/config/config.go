@@ -31,6 +31,8 @@ type Config struct {
 	Hook          Hook       `yaml:"quarantine_hook"`
 	Rails         Rails      `yaml:"rails"`
 	Retention     Retention  `yaml:"retention"`
+	Notify        Notify     `yaml:"notify"`
+	Export        Export     `yaml:"export"`
 }
 
 // Sampling sets the rates of the sampler.
@@ -97,5 +99,6 @@ func Default() Config {
 			QuarantineBase: 30 * time.Second, QuarantineMax: 300 * time.Second, PanicShare: 0.5,
 		},
 		Retention: Retention{Count: 200, Bytes: 1 << 30},
+		Export:    Export{Name: "spinguard"},
 	}
 }

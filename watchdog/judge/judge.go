@@ -156,6 +156,9 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	s.wish(&d, l)
 	d.Verdict, d.Reason, d.Stall = s.verdict, s.reason, s.stall.length()
 	d.Wall = o.Now - s.stall.from
+	if s.clock.proven {
+		d.Stall = max(d.Stall, s.clock.still)
+	}
 	if s.verdict == Spinning {
 		d.Stall = o.Now - s.window.spinSince
 	}

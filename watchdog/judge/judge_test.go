@@ -238,6 +238,16 @@ func TestSpinningHasALength(t *testing.T) {
 	}
 }
 
+func TestALiarStaysOneBetweenItsSamples(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(2*time.Second, steady, 1, func(i int) { w.o.Progress++; w.o.Activity = 7; w.o.Counting = i > 10 })
+	w.look(400*msec, func(int) { w.o.Progress++ })
+	if w.last.Verdict != Runaway || w.last.Stall < time.Second {
+		t.Errorf("%s for %v after two looks, want a runaway of about 2 s", w.last.Verdict, w.last.Stall)
+	}
+}
+
 func TestALongTurnIsToldEvenIfItMovedOn(t *testing.T) {
 	w := newWorld()
 	w.observe()

@@ -17,6 +17,8 @@ type clock struct {
 	waits    uint64        // entries into the event wait when counting began
 	counted  time.Duration // CPU time, by samples, since counting began
 	counting bool
+	proven   bool // it is a liar, until something changes
+	reason   string
 }
 
 // liar judges a worker whose word moves.
@@ -25,6 +27,9 @@ func (s *State) liar(o Observation, l Limits) (Verdict, string) {
 	if o.Weight == 0 || o.Activity == 0 {
 		if o.InWait || o.Stopped {
 			*c = clock{}
+		}
+		if c.proven {
+			return Runaway, c.reason // a look tells nothing new
 		}
 		return Healthy, ""
 	}
@@ -44,6 +49,8 @@ func (s *State) liar(o Observation, l Limits) (Verdict, string) {
 	if o.Starting || cpu < l.Runaway || c.samples < leastSamples {
 		return Healthy, ""
 	}
-	return Runaway, fmt.Sprintf("%s of CPU in one handler, over %d samples, and never in its event wait; the clock that it updates itself proves nothing",
-		ms(cpu), c.samples)
+	c.proven = true
+	c.reason = fmt.Sprintf("%s of CPU in one handler, over %d samples, and never in its event wait; the clock that it updates itself proves nothing",
+		ms(c.still), c.samples)
+	return Runaway, c.reason
 }

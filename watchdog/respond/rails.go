@@ -15,12 +15,16 @@ type Culprit struct {
 	Proxy    string
 	Upstream string
 	Version  string
+	Server   string // of HAProxy, instead of a version
 }
 
 // Known says that the culprit can be quarantined.
-func (c Culprit) Known() bool { return c.Upstream != "" && c.Version != "" }
+func (c Culprit) Known() bool { return c.Upstream != "" && (c.Version != "" || c.Server != "") }
 
 func (c Culprit) String() string {
+	if c.Server != "" {
+		return fmt.Sprintf("server %s of backend %s", c.Server, c.Upstream)
+	}
 	return fmt.Sprintf("version %s of upstream %s", c.Version, c.Upstream)
 }
 
