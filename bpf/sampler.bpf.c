@@ -7,45 +7,9 @@
 #include "include/event.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "include/maps.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-/* The agent's pid namespace, so that pids mean the same on both sides. */
-const volatile __u64 ns_dev;
-const volatile __u64 ns_ino;
-/* Size of a kernel stack, for kernels without bpf_task_pt_regs (before 5.15). */
-const volatile __u64 thread_size = 16384;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct watch);
-} watched SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
-} ring SEC(".maps");
-
-/* A record is far bigger than a BPF stack. Only this program uses the scratch,
- * and timer interrupts of one CPU do not nest. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct record);
-} scratch SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTER_MAX);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-/* Never read: it makes bpf2go emit the Go types. */
-const enum counter *unused_counter __attribute__((unused));
 
 static __always_inline void count(enum counter which)
 {
@@ -65,17 +29,18 @@ static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct tas
 
 	h->in_kernel = (ctx->regs.cs & 3) != 3;
 	if (h->in_kernel) {
-		saved = BPF_CORE_READ(task, stack);
-		saved += thread_size - sizeof(struct pt_regs);
+		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+			saved = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+		} else {
+			saved = BPF_CORE_READ(task, stack);
+			saved += thread_size - sizeof(struct pt_regs);
+		}
 		if (bpf_probe_read_kernel(out, sizeof(*out), saved))
 			return -1;
 		return (out->cs & 3) == 3 ? 0 : -1;
 	}
-	out->r15 = ctx->regs.r15; out->r14 = ctx->regs.r14; out->r13 = ctx->regs.r13; out->r12 = ctx->regs.r12;
-	out->bp = ctx->regs.bp; out->bx = ctx->regs.bx; out->r11 = ctx->regs.r11; out->r10 = ctx->regs.r10;
-	out->r9 = ctx->regs.r9; out->r8 = ctx->regs.r8; out->ax = ctx->regs.ax; out->cx = ctx->regs.cx;
-	out->dx = ctx->regs.dx; out->si = ctx->regs.si; out->di = ctx->regs.di; out->ip = ctx->regs.ip;
-	out->sp = ctx->regs.sp; out->orig_ax = -1;
+	*out = ctx->regs;
+	out->orig_ax = -1;
 	return 0;
 }
 

@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -77,7 +78,20 @@ func (s *Sampler) load() error {
 	if err := spec.Variables["ns_ino"].Set(ns.Ino); err != nil {
 		return err
 	}
+	spec.Maps["ring"].MaxEntries = ringSize(runtime.NumCPU())
 	return spec.LoadAndAssign(&s.objects, nil)
+}
+
+// ringSize returns the bytes of the ring: a power of two, as the kernel wants
+// it. It is resident twice over, since it is mapped so that records that wrap
+// read in one piece.
+func ringSize(cpus int) uint32 {
+	const perCPU, least, most = 1 << 20, 4 << 20, 32 << 20
+	size := uint32(least)
+	for size < most && int(size) < cpus*perCPU {
+		size *= 2
+	}
+	return size
 }
 
 // start opens the steady event on every CPU.

@@ -27,6 +27,11 @@ enum {
 	BPF_RB_FORCE_WAKEUP = 2,
 };
 
+/* Only asked whether the running kernel has the value. */
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+
 struct bpf_pidns_info {
 	__u32 pid;
 	__u32 tgid;
