@@ -3,6 +3,7 @@ package luajit
 import (
 	"encoding/binary"
 	"strings"
+	"sync"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -26,6 +27,8 @@ type candidate struct {
 func scan(mem procmem.Memory, maps procmem.Maps) []candidate {
 	var found []candidate
 	var total uint64
+	buf := scanBuffers.Get().(*[scanPiece]byte)
+	defer scanBuffers.Put(buf)
 	for _, m := range maps {
 		if !m.Read || !m.Write || m.Shared || !heapLike(m) {
 			continue
@@ -33,7 +36,7 @@ func scan(mem procmem.Memory, maps procmem.Maps) []candidate {
 		if total += m.End - m.Start; total > scanMax || len(found) >= scanHits {
 			break
 		}
-		found = append(found, scanMapping(mem, m)...)
+		found = append(found, scanMapping(mem, m, buf[:])...)
 	}
 	return found
 }
@@ -42,9 +45,11 @@ func heapLike(m procmem.Mapping) bool {
 	return m.Inode == 0 && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[anon"))
 }
 
-func scanMapping(mem procmem.Memory, m procmem.Mapping) []candidate {
+// scanBuffers are shared: many workers are opened one after the other.
+var scanBuffers = sync.Pool{New: func() any { return new([scanPiece]byte) }}
+
+func scanMapping(mem procmem.Memory, m procmem.Mapping, buf []byte) []candidate {
 	var found []candidate
-	buf := make([]byte, scanPiece)
 	for at := m.Start; at < m.End; at += scanPiece {
 		b := buf[:min(scanPiece, m.End-at)]
 		if mem.ReadMemory(at, b) != nil {

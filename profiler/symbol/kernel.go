@@ -2,12 +2,13 @@ package symbol
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -58,16 +59,22 @@ func (k *Kernel) load() {
 	k.funcs = parseKallsyms(f)
 }
 
+// About what a usual kernel has, so that the lists need not grow.
+const (
+	usualKernelSymbols = 160_000
+	usualKernelNames   = 3 << 20
+)
+
 func parseKallsyms(r io.Reader) kernelTable {
 	type symbol struct {
 		addr uint64
 		name uint32
 	}
-	var list []symbol
-	var t kernelTable
+	list := make([]symbol, 0, usualKernelSymbols)
+	t := kernelTable{names: make([]byte, 0, usualKernelNames)}
 	scan := bufio.NewScanner(r)
 	for scan.Scan() && len(list) < maxKernelSymbols && len(t.names) < maxKernelNames {
-		addr, name, ok := parseKernelSymbol(scan.Text())
+		addr, name, ok := parseKernelSymbol(scan.Bytes())
 		if !ok {
 			continue
 		}
@@ -77,8 +84,8 @@ func parseKallsyms(r io.Reader) kernelTable {
 	if len(list) == 0 {
 		return kernelTable{}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].addr < list[j].addr })
-	t.base = list[0].addr
+	slices.SortStableFunc(list, func(a, b symbol) int { return cmp.Compare(a.addr, b.addr) })
+	t.base, t.funcs = list[0].addr, make([]kernelFunc, 0, len(list))
 	for _, s := range list {
 		offset := s.addr - t.base
 		again := len(t.funcs) > 0 && uint64(t.funcs[len(t.funcs)-1].offset) == offset
@@ -86,21 +93,29 @@ func parseKallsyms(r io.Reader) kernelTable {
 			t.funcs = append(t.funcs, kernelFunc{uint32(offset), s.name})
 		}
 	}
+	t.names = bytes.Clone(t.names)
 	return t
 }
 
 // parseKernelSymbol takes the code symbols of lines such as
 // "ffffffff81000000 T _stext" or "ffffffffc0201000 t nft_do [nf_tables]".
-func parseKernelSymbol(line string) (addr uint64, name string, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 3 || !strings.ContainsAny(fields[1], "tTwW") {
-		return 0, "", false
+func parseKernelSymbol(line []byte) (addr uint64, name []byte, ok bool) {
+	hex, rest, _ := bytes.Cut(line, []byte(" "))
+	kind, rest, _ := bytes.Cut(rest, []byte(" "))
+	if len(hex) == 0 || len(hex) > 16 || len(kind) != 1 || len(rest) == 0 || !bytes.ContainsAny(kind, "tTwW") {
+		return 0, nil, false
 	}
-	addr, err := strconv.ParseUint(fields[0], 16, 64)
-	if err != nil || addr == 0 {
-		return 0, "", false
+	for _, c := range hex {
+		digit := bytes.IndexByte([]byte("0123456789abcdef"), c)
+		if digit < 0 {
+			return 0, nil, false
+		}
+		addr = addr<<4 | uint64(digit)
 	}
-	return addr, fields[2], true
+	if end := bytes.IndexAny(rest, " \t"); end >= 0 {
+		rest = rest[:end]
+	}
+	return addr, rest, addr != 0 && len(rest) > 0
 }
 
 // name finds the function by its start and the start of the next one:

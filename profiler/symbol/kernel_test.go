@@ -54,8 +54,8 @@ func TestThisKernel(t *testing.T) {
 	}
 	var k Kernel
 	for line := range strings.Lines(string(data)) {
-		addr, name, ok := parseKernelSymbol(line)
-		if !ok || name != "vfs_read" {
+		addr, name, ok := parseKernelSymbol([]byte(line))
+		if !ok || string(name) != "vfs_read" {
 			continue
 		}
 		if got := k.Name(addr + 1); got != "vfs_read" {
