@@ -44,12 +44,10 @@ func (s *Spool) Run(ctx context.Context, deliver Delivery, report func(key strin
 		failures++
 		select {
 		case <-ctx.Done():
-		case <-s.wait(failures):
+		case <-time.After(s.limits.Pause(failures)):
 		}
 	}
 }
-
-func (s *Spool) wait(failures int) <-chan time.Time { return s.sleep(failures) }
 
 func (s *Spool) first() (item, bool) {
 	s.mu.Lock()

@@ -13,6 +13,9 @@ import (
 type Limits struct {
 	Items int
 	Bytes int64 // of all items; an item that is larger alone is refused
+	// Pause is how long to wait after so many failures in a row; nil: 1 s,
+	// doubled each time, 5 minutes at most.
+	Pause func(failures int) time.Duration
 }
 
 // Spool is one queue to one receiver. Any goroutine may Put; one may Run.
@@ -20,7 +23,6 @@ type Spool struct {
 	dir    string
 	limits Limits
 	wake   chan struct{}
-	sleep  func(attempt int) <-chan time.Time // tests do not wait
 
 	mu     sync.Mutex
 	items  []item // oldest first
@@ -47,7 +49,10 @@ type item struct {
 // Open opens the folder dir, which it makes if need be, with what an earlier
 // process left in it.
 func Open(dir string, limits Limits) (*Spool, error) {
-	s := &Spool{dir: dir, limits: limits, wake: make(chan struct{}, 1), sleep: func(n int) <-chan time.Time { return time.After(pause(n)) }}
+	if limits.Pause == nil {
+		limits.Pause = pause
+	}
+	s := &Spool{dir: dir, limits: limits, wake: make(chan struct{}, 1)}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -99,8 +104,7 @@ func (s *Spool) Counts() Counts {
 	return c
 }
 
-// pause is how long to wait after so many failures in a row: 1 s, doubled each
-// time, 5 minutes at most.
+// pause is the default of Limits.Pause.
 func pause(failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 10), 5*time.Minute)
 }
