@@ -11,10 +11,9 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline void count(enum counter which)
+static __always_inline void count(__u32 which)
 {
-	__u32 key = which;
-	__u64 *n = bpf_map_lookup_elem(&counters, &key);
+	__u64 *n = bpf_map_lookup_elem(&counters, &which);
 
 	if (n)
 		*n += 1;
@@ -29,12 +28,10 @@ static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct tas
 
 	h->in_kernel = (ctx->regs.cs & 3) != 3;
 	if (h->in_kernel) {
-		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
 			saved = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
-		} else {
-			saved = BPF_CORE_READ(task, stack);
-			saved += thread_size - sizeof(struct pt_regs);
-		}
+		else
+			saved = BPF_CORE_READ(task, stack) + thread_size - sizeof(struct pt_regs);
 		if (bpf_probe_read_kernel(out, sizeof(*out), saved))
 			return -1;
 		return (out->cs & 3) == 3 ? 0 : -1;
@@ -154,9 +151,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct pt_regs user = {};
 	struct watch *w;
 	struct record *r;
-	__u32 zero = 0;
 	__u64 end, size;
-	int still;
+	int still, zero = 0;
 
 	if (bpf_get_ns_current_pid_tgid(ns_dev, ns_ino, &ns, sizeof(ns)))
 		return 0; /* not of our pid namespace */
