@@ -34,9 +34,10 @@ func expand(names []string) []string {
 			for _, c := range caseNames() {
 				out = append(out, casePrefix+c)
 			}
-		case "rails":
+		case "rails", "nights":
+			prefix := strings.TrimSuffix(n, "s") + "-"
 			for _, r := range Names() {
-				if strings.HasPrefix(r, "rail-") {
+				if strings.HasPrefix(r, prefix) {
 					out = append(out, r)
 				}
 			}

@@ -24,7 +24,7 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 
 Scenarios:
 %s
-"cases" stands for all cases, "rails" for all scenarios of rails.
+"cases" stands for all cases, "rails" for all scenarios of rails, "nights" for all nights and their twins.
 A DIR holds a case.yaml. A name wins over a folder; write ./NAME for the folder.
 
 Flags:

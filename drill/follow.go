@@ -129,8 +129,10 @@ func (r *runner) watchFor(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func faultText(c *Case) string {
+func faultText(sc *Scenario, c *Case) string {
 	switch {
+	case sc.night != nil:
+		return "the night begins"
 	case len(c.Trigger) > 0 && c.TriggerCommand != "":
 		return fmt.Sprintf("%d kinds of requests and a command", len(c.Trigger))
 	case len(c.Trigger) > 0:

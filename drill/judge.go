@@ -26,12 +26,17 @@ func judge(sc *Scenario, c *Case, mode string, rec *record) Result {
 	t := &trial{sc: sc, c: c, mode: mode, rec: rec, res: &res}
 	t.res.Failures = append(t.res.Failures, rec.problems...)
 	t.fill()
-	if mode == ModeNone {
+	switch {
+	case sc.night != nil:
+		t.judgeFolders()
+		t.judgeNight()
+	case mode == ModeNone:
 		t.judgeFault()
-	} else {
+		t.judgeProxy()
+	default:
 		t.judgeAgent()
+		t.judgeProxy()
 	}
-	t.judgeProxy()
 	res.Passed = len(res.Failures) == 0
 	return res
 }

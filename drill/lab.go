@@ -27,6 +27,7 @@ type lab struct {
 	loadRun *loadRun
 	back    *backend  // nil where the proxy needs none
 	storm   *storm    // nil without one
+	night   *nightRun // nil without one
 	trigger time.Time // the instant before the fault
 
 	abort context.CancelCauseFunc // ends the run
@@ -155,6 +156,9 @@ func (l *lab) stopTraffic() {
 	}
 	if l.storm != nil {
 		l.storm.stop()
+	}
+	if l.night != nil {
+		l.night.stop()
 	}
 	if l.back != nil {
 		l.back.stop()

@@ -33,12 +33,24 @@ var owns = map[string]own{
 		poison(sc)
 		sc.kill, sc.Case.Expect.WithinMS = 1500*time.Millisecond, 10_000
 	}},
-	"rail-bucket":      {"gcd-nan", "the bucket holds one eviction for two stuck workers", railBucket},
-	"rail-no-respawn":  {"gcd-nan", "the master is stopped and starts no successor", railNoRespawn},
-	"rail-panic":       {"rail-panic", "both upstreams of a proxy are poisoned", railPanic},
-	"rail-stuck-again": {"cases/gcd-nan", "nothing can be quarantined, so the successor hangs too", railStuckAgain},
-	"saturated":        {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
-	"stopped":          {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
+	"rail-bucket":          {"gcd-nan", "the bucket holds one eviction for two stuck workers", railBucket},
+	"rail-no-respawn":      {"gcd-nan", "the master is stopped and starts no successor", railNoRespawn},
+	"rail-panic":           {"rail-panic", "both upstreams of a proxy are poisoned", railPanic},
+	"rail-stuck-again":     {"cases/gcd-nan", "nothing can be quarantined, so the successor hangs too", railStuckAgain},
+	"night-malformed":      {"night", "one client's requests make backends close the connection", nightMalformed},
+	"night-malformed-twin": {"night", "the same with nginx's own upstream: every peer goes down", twinOf(nightMalformed, plainUpstream)},
+	"night-empty":          {"night", "the registry publishes an empty list", nightEmpty},
+	"night-empty-twin":     {"night", "the same with a balancer that believes its registry", twinOf(nightEmpty, trustingRegistry)},
+	"night-halved":         {"night", "the registry publishes two of five peers", nightHalved},
+	"night-halved-twin":    {"night", "the same with a balancer that believes its registry", twinOf(nightHalved, trustingRegistry)},
+	"night-retries":        {"night", "four times the load that the backends can carry", nightRetries},
+	"night-retries-twin":   {"night", "the same without admission control", twinOf(nightRetries, without("rate"))},
+	"night-flapping":       {"night", "a peer comes and goes every 200 ms", nightFlapping},
+	"night-flapping-twin":  {"night", "the same without damping", twinOf(nightFlapping, without("flap_window"))},
+	"night-cold":           {"night", "cold caches, bounded new connections", nightCold},
+	"night-cold-twin":      {"night", "the same without the bound", twinOf(nightCold, without("max_new"))},
+	"saturated":            {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
+	"stopped":              {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }
 
 // poison probes hard, so that every worker takes a request within

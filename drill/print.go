@@ -67,6 +67,9 @@ func (s *series) table(r *Result) {
 		r.Probe.FailedAfterRecovery)
 	p("agent", "%.2f s of CPU, %.1f MiB, %d samples, %d lost", r.Agent.CPUSeconds, float64(r.Agent.MaxRSSBytes)/(1<<20),
 		r.Agent.Samples, r.Agent.LostSamples)
+	for _, b := range r.Broken {
+		p("it hurts", "%s", b)
+	}
 	for _, f := range r.Failures {
 		p("failure", "%s", s.paint(red, f))
 	}

@@ -19,10 +19,11 @@ type record struct {
 	shots     []shot
 	hook      string // content of the quarantine file of the case
 	usage     Usage
-	stuck     []string // workers left stuck at the end, by the drill's own look
-	healthy   bool     // the healthy request is answered at the end
-	healed    bool     // so is the one that only works when all is healed
-	problems  []string // what went wrong with the drill itself
+	stuck     []string    // workers left stuck at the end, by the drill's own look
+	healthy   bool        // the healthy request is answered at the end
+	healed    bool        // so is the one that only works when all is healed
+	night     *nightFacts // nil without one
+	problems  []string    // what went wrong with the drill itself
 }
 
 // after returns the incidents that began after the trigger.

@@ -20,6 +20,8 @@ type Result struct {
 
 	Incident string `json:"incident"` // folder of the main incident, empty without one
 
+	Broken []string `json:"broken,omitempty"` // promises that the twin of a night broke, as it must
+
 	Mode      string   `json:"mode"`
 	Kind      string   `json:"kind"`
 	Reason    string   `json:"reason"`   // the agent's, for its verdict

@@ -113,6 +113,11 @@ func (r *runner) drill(ctx context.Context) error {
 			return err
 		}
 	}
+	if l.sc.night != nil {
+		if err := l.startNight(ctx); err != nil {
+			return err
+		}
+	}
 	if err := l.startProxy(ctx); err != nil {
 		return err
 	}
@@ -131,7 +136,7 @@ func (r *runner) drill(ctx context.Context) error {
 	r.say("prepare", "all well; now the fault")
 	f := l.inject(ctx)
 	r.rec.trigger = l.trigger
-	r.say("trigger", "%s", faultText(l.c))
+	r.say("trigger", "%s", faultText(r.sc, l.c))
 	if r.sc.storm > 0 {
 		l.storm = l.startStorm(ctx, r.sc.storm)
 	}
@@ -167,6 +172,9 @@ func (r *runner) finish(ctx context.Context, f *fault) error {
 	}
 	l.release()
 	r.lastQuestions(ctx)
+	if l.night != nil {
+		rec.night = l.night.seen(l.probing.seen())
+	}
 	r.collect(ctx)
 	if !f.fired() {
 		rec.problems = append(rec.problems, "the trigger was still being sent at the end of the drill")

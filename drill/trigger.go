@@ -9,6 +9,9 @@ import (
 // fire sends the requests of the trigger in order and returns their statuses,
 // 0 for each that was given up. Connections of those stay open.
 func (l *lab) fire(ctx context.Context) []int {
+	if l.night != nil {
+		l.sc.night.fault(l.night)
+	}
 	var statuses []int
 	for i := range l.c.Trigger {
 		statuses = append(statuses, l.fireStep(ctx, &l.c.Trigger[i])...)
