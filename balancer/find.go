@@ -17,8 +17,9 @@ var ErrNoCrumbs = errors.New("no crumbs are mapped")
 
 // Files is what a worker has mapped of the library's files.
 type Files struct {
-	Crumbs procmem.Mapping // Start is 0 where there are none
-	Ledger string          // path for OpenLedger, as the agent can open it; empty where there is none
+	Crumbs  procmem.Mapping // Start is 0 where there are none
+	Changes procmem.Mapping // the same
+	Ledger  string          // path for OpenLedger, as the agent can open it; empty where there is none
 }
 
 // ledgerName is the name that the library gives to the ledger. It counts as
@@ -36,6 +37,8 @@ func FindFiles(maps procmem.Maps, mem procmem.Memory, pid int) Files {
 		switch size := m.End - m.Start; {
 		case files.Crumbs.Start == 0 && m.Write && holds(size, crumbsSize) && isCrumbs(mem, m.Start):
 			files.Crumbs = m
+		case files.Changes.Start == 0 && m.Write && holds(size, changesSize) && isChanges(mem, m.Start):
+			files.Changes = m
 		case files.Ledger == "" && !m.Write && holds(size, ledgerSize):
 			files.Ledger = ledgerPath(m, pid)
 		}
@@ -58,6 +61,16 @@ func isCrumbs(mem procmem.Memory, addr uint64) bool {
 	return string(h[:len(crumbMagic)]) == crumbMagic && word(crumbsLayoutAt) == Layout &&
 		word(crumbsHeaderSizeAt) == crumbHeader && word(crumbsSlotSizeAt) == CrumbSize &&
 		word(crumbsSlotsAt) == crumbSlots
+}
+
+func isChanges(mem procmem.Memory, addr uint64) bool {
+	var h [changesAreasAt + 4]byte
+	if err := mem.ReadMemory(addr, h[:]); err != nil {
+		return false
+	}
+	word := func(at int) uint32 { return binary.LittleEndian.Uint32(h[at:]) }
+	return string(h[:len(changesMagic)]) == changesMagic && word(changesLayoutAt) == Layout &&
+		word(changesAreaSizeAt) == changeArea && word(changesSlotSizeAt) == changeSlot && word(changesAreasAt) == crumbSlots
 }
 
 // ledgerPath returns the path of a mapped file that is a ledger, seen through

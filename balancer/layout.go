@@ -1,6 +1,6 @@
 package balancer
 
-// The bytes of the two files. resty.spinguard.layout says the same in Lua,
+// The bytes of what is shared. resty.spinguard.layout says the same in Lua,
 // docs/formats.md in words; a test holds them against each other.
 const (
 	Layout = 1
@@ -10,6 +10,14 @@ const (
 	CrumbSize   = 128 // bytes of one slot
 	crumbSlots  = 255
 	crumbsSize  = crumbHeader + CrumbSize*crumbSlots
+
+	changesMagic  = "SPINCHG1"
+	changesHeader = 4096
+	changeSlot    = 1024
+	changeSlots   = 16
+	changeArea    = changeSlots * changeSlot
+	changeText    = 848
+	changesSize   = changesHeader + crumbSlots*changeArea
 
 	ledgerMagic    = "SPINLDG1"
 	ledgerHeader   = 64
@@ -58,6 +66,27 @@ const (
 	entryIDAt       = 224
 	entryOriginAt   = 264
 	entryReasonAt   = 320
+)
+
+// Offsets in the header of the changes.
+const (
+	changesMagicAt    = 0
+	changesLayoutAt   = 8
+	changesAreaSizeAt = 12
+	changesSlotSizeAt = 16
+	changesAreasAt    = 20
+)
+
+// Offsets in a slot of a change.
+const (
+	changeSizeAt     = 0
+	changeVersionAt  = 8
+	changeFromAt     = 16
+	changeAtAt       = 24
+	changeDigestAt   = 32
+	changeUpstreamAt = 48
+	changeByAt       = 112
+	changeTextAt     = 176
 )
 
 // Offsets in the crumbs' header.

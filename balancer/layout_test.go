@@ -16,12 +16,17 @@ func describeGo() string {
 		fmt.Sprintf("crumbs size %d", crumbHeader), fmt.Sprintf("slot size %d", CrumbSize),
 		fmt.Sprintf("ledger size %d", ledgerHeader), fmt.Sprintf("bank size %d", bankHeader),
 		fmt.Sprintf("entry size %d", entrySize),
+		fmt.Sprintf("changes size %d", changesAreasAt+4), fmt.Sprintf("change size %d", changeSlot),
 	}
 	for name, at := range map[string]int{
 		"crumbs magic": crumbsMagicAt, "crumbs layout": crumbsLayoutAt, "crumbs header_size": crumbsHeaderSizeAt,
 		"crumbs slot_size": crumbsSlotSizeAt, "crumbs slots": crumbsSlotsAt,
 		"slot pid": slotPIDAt, "slot phase": slotPhaseAt, "slot sequence": slotSequenceAt, "slot version": slotVersionAt,
 		"slot digest": slotDigestAt, "slot upstream": slotUpstreamAt, "slot picker": slotPickerAt,
+		"changes magic": changesMagicAt, "changes layout": changesLayoutAt, "changes area_size": changesAreaSizeAt,
+		"changes slot_size": changesSlotSizeAt, "changes areas": changesAreasAt,
+		"change size": changeSizeAt, "change version": changeVersionAt, "change from": changeFromAt, "change at": changeAtAt,
+		"change digest": changeDigestAt, "change upstream": changeUpstreamAt, "change by": changeByAt, "change text": changeTextAt,
 		"ledger magic": ledgerMagicAt, "ledger layout": ledgerLayoutAt, "ledger sequence": ledgerSequenceAt,
 		"ledger bank_offset": ledgerBankOffsetAt, "ledger bank_size": ledgerBankSizeAt,
 		"ledger entry_size": ledgerEntrySizeAt, "ledger capacity": ledgerCapacityAt,
@@ -39,6 +44,8 @@ func describeGo() string {
 		"PHASE_PICK": phasePick, "LEDGER_MAGIC": ledgerMagic, "LEDGER_HEADER": ledgerHeader,
 		"LEDGER_BANK_OFFSET": bankOffset, "LEDGER_BANK_HEADER": bankHeader, "LEDGER_BANK_SIZE": bankSize,
 		"LEDGER_ENTRY": entrySize, "LEDGER_CAPACITY": ledgerCapacity, "LEDGER_SIZE": ledgerSize,
+		"CHANGES_MAGIC": changesMagic, "CHANGES_HEADER": changesHeader, "CHANGE_SLOT": changeSlot,
+		"CHANGE_SLOTS": changeSlots, "CHANGE_AREA": changeArea, "CHANGE_TEXT": changeText, "CHANGES_SIZE": changesSize,
 		"KIND_VERSION": KindVersion, "KIND_PEER": KindPeer, "KIND_ROUTE": KindRoute, "NAME_MAX": nameMax,
 	} {
 		if kind, ok := value.(Kind); ok {
@@ -74,7 +81,7 @@ func TestFormatsPage(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^\| (\d+) \|`)
 	got := map[string]bool{}
 	tables := table.FindAllStringSubmatch(string(b), -1)
-	names := []string{"crumbs", "slot", "ledger", "bank", "entry"}
+	names := []string{"crumbs", "slot", "changes", "change", "ledger", "bank", "entry"}
 	if len(tables) != len(names) {
 		t.Fatalf("%d tables, want %d", len(tables), len(names))
 	}

@@ -52,6 +52,7 @@ func (a *Agent) describe(e *episode, w *worker) {
 		ev.Peer = peer
 		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))
 	}
+	a.changed(e, w)
 	e.inc.Numbers = numbers(w)
 	if w.decision.Verdict == judge.Blocked {
 		e.inc.Blocked = &incident.Blocked{Syscall: w.wait.Text, Target: cmp.Or(w.wait.Peer, w.wait.Path, w.wait.Command), State: string(rune(w.look.State))}

@@ -34,9 +34,10 @@ type worker struct {
 	level              level
 	waits              *waitCounter // counts entries into the event wait while that is in doubt
 	nspid              int
-	slot               uint64        // address of its crumb in its memory, 0: unknown
-	filesAt, filesWait time.Duration // when to look for the library's files again
-	since              time.Time     // when its process started
+	files              balancer.Files // of the library, once the slot is known
+	slot               uint64         // address of its crumb in its memory, 0: unknown
+	filesAt, filesWait time.Duration  // when to look for the library's files again
+	since              time.Time      // when its process started
 	seenAt             time.Duration
 
 	judge    judge.State
@@ -172,7 +173,7 @@ func (a *Agent) findFiles(w *worker) {
 		}
 		return
 	}
-	w.slot, w.watch.CrumbAddr = slot, slot
+	w.files, w.slot, w.watch.CrumbAddr = files, slot, slot
 	a.rewatch(w)
 }
 

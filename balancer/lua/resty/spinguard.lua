@@ -3,6 +3,7 @@
 
 local admin = require "resty.spinguard.admin"
 local balancer = require "ngx.balancer"
+local change = require "resty.spinguard.change"
 local check = require "resty.spinguard.check"
 local crumb = require "resty.spinguard.crumb"
 local guard = require "resty.spinguard.guard"
@@ -86,6 +87,11 @@ function _M.init(opts)
     ok, err = crumb.init()
     if not ok then
         log(WARN, "spinguard: no crumbs: ", err)
+    end
+
+    ok, err = change.init()
+    if not ok then
+        log(WARN, "spinguard: changes of versions are not told: ", err)
     end
 
     ok, err = ledger.init(opts.dir or DIR)

@@ -169,6 +169,7 @@ local function show(name)
         version.peers = peer_list(version.peers)
         version.dropped = nil
         version.history = nil
+        version.changed = nil
 
         if #version.changes == 0 then
             version.changes = cjson.empty_array

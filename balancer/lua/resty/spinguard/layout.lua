@@ -26,6 +26,26 @@ struct spinguard_slot {
     char     picker[24];
 };
 
+struct spinguard_changes {
+    char     magic[8];
+    uint32_t layout;
+    uint32_t area_size;
+    uint32_t slot_size;
+    uint32_t areas;
+};
+
+struct spinguard_change {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t version;
+    uint64_t from;
+    uint64_t at;
+    char     digest[16];
+    char     upstream[64];
+    char     by[64];
+    char     text[848];
+};
+
 struct spinguard_ledger {
     char     magic[8];
     uint32_t layout;
@@ -75,6 +95,14 @@ local _M = {
     PHASE_BUILD = 1,
     PHASE_PICK = 2,
 
+    CHANGES_MAGIC = "SPINCHG1",
+    CHANGES_HEADER = 4096,
+    CHANGE_SLOT = 1024,
+    CHANGE_SLOTS = 16,
+    CHANGE_AREA = 16 * 1024,
+    CHANGE_TEXT = 848,
+    CHANGES_SIZE = 4096 + 255 * 16 * 1024,
+
     LEDGER_MAGIC = "SPINLDG1",
     LEDGER_HEADER = 64,
     LEDGER_BANK_OFFSET = 4096,
@@ -95,6 +123,8 @@ local _M = {
 local STRUCTS = {
     { "crumbs", "magic layout header_size slot_size slots" },
     { "slot", "pid phase sequence version digest upstream picker" },
+    { "changes", "magic layout area_size slot_size areas" },
+    { "change", "size version from at digest upstream by text" },
     { "ledger", "magic layout sequence bank_offset bank_size entry_size"
         .. " capacity" },
     { "bank", "crc count written" },

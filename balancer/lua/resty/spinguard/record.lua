@@ -11,6 +11,10 @@ local tostring = tostring
 local type = type
 
 
+local MAX_LINES = 20
+local MAX_BRIEF = require("resty.spinguard.layout").CHANGE_TEXT - 32
+
+
 local _M = {}
 
 
@@ -60,6 +64,7 @@ function _M.encode(record)
         force = record.force,
         history = record.history,
         dropped = record.dropped,
+        changed = record.changed,
         peers = peers,
     })
 end
@@ -126,6 +131,25 @@ function _M.changes(old, new)
     end
 
     return lines
+end
+
+
+-- brief returns the changes as a text of a bounded size.
+function _M.brief(old, new)
+    local lines = _M.changes(old, new)
+    local kept, size = {}, 0
+
+    for i, line in ipairs(lines) do
+        size = size + #line + 1
+        if size > MAX_BRIEF or i > MAX_LINES then
+            kept[i] = "... and " .. #lines - i + 1 .. " more"
+            break
+        end
+
+        kept[i] = line
+    end
+
+    return #lines > 0 and concat(kept, "\n") or "the order of the peers"
 end
 
 

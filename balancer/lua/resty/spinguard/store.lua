@@ -271,6 +271,9 @@ local function store_after(name, head, new)
         new.history, new.dropped = history(name, head)
     end
 
+    new.changed = { from = head and head.version or 0,
+                    text = record.brief(head, new) }
+
     local ok, err = dict:safe_add(key(name, new.version), record.encode(new))
 
     if ok then

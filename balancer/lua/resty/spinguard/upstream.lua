@@ -3,6 +3,7 @@
 -- or a quarantine ended.
 
 local bucket = require "resty.spinguard.bucket"
+local change = require "resty.spinguard.change"
 local choose = require "resty.spinguard.choose"
 local crumb = require "resty.spinguard.crumb"
 local health = require "resty.spinguard.health"
@@ -59,6 +60,8 @@ local function claim()
     reopen_at = 0
     choose.random = mix.generator(ngx.worker.pid() * 7919 + ngx_now() * 1000)
     metrics.claim()
+
+    change.claim()
 
     local ok, err = crumb.claim()
     if not ok then
@@ -138,6 +141,8 @@ local function usable(state, version, now)
     if state.broken[version.digest] then
         return nil, "its picker could not be built"
     end
+
+    change.tell(state.name, version)
 
     local built, err = plan.build(state, version)
     if not built then
