@@ -28,6 +28,7 @@ const calmFullEvery = 5
 type Sampler struct {
 	objects samplerObjects
 	reader  *ringbuf.Reader
+	waiter  *waiter
 	record  ringbuf.Record
 	rate    int
 
@@ -50,6 +51,10 @@ func Open(rate int) (_ *Sampler, err error) {
 		return nil, thisHost().explain(stepLoad, err)
 	}
 	if s.reader, err = ringbuf.NewReader(s.objects.Ring); err != nil {
+		return nil, thisHost().explain(stepLoad, err)
+	}
+	s.reader.SetDeadline(longAgo)
+	if s.waiter, err = newWaiter(s.objects.Ring.FD()); err != nil {
 		return nil, thisHost().explain(stepLoad, err)
 	}
 	if err := s.start(); err != nil {
@@ -110,6 +115,9 @@ func (s *Sampler) start() error {
 	return nil
 }
 
+// longAgo is the reader's deadline: it never waits.
+var longAgo = time.Unix(1, 0)
+
 // Watch starts copying samples of the thread w.TID, or changes what is copied.
 func (s *Sampler) Watch(w Watch) error {
 	s.mu.Lock()
@@ -137,14 +145,29 @@ func (s *Sampler) Unwatch(tid int) error {
 // os.ErrDeadlineExceeded, but only after all samples that are already there.
 // After Close it returns os.ErrClosed.
 func (s *Sampler) Read(deadline time.Time) (Sample, error) {
-	s.reader.SetDeadline(deadline)
-	if err := s.reader.ReadInto(&s.record); err != nil {
-		if errors.Is(err, ringbuf.ErrClosed) {
-			return Sample{}, os.ErrClosed
+	for over := false; ; {
+		sample, err := s.next()
+		if over || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return sample, err
 		}
+		err = s.waiter.wait(deadline)
+		// Samples that came without a wake-up are still to be read.
+		if over = errors.Is(err, os.ErrDeadlineExceeded); !over && err != nil {
+			return Sample{}, err
+		}
+	}
+}
+
+// next returns the next sample in the ring, os.ErrDeadlineExceeded if it is empty.
+func (s *Sampler) next() (Sample, error) {
+	switch err := s.reader.ReadInto(&s.record); {
+	case err == nil:
+		return decode(s.record.RawSample)
+	case errors.Is(err, ringbuf.ErrClosed):
+		return Sample{}, os.ErrClosed
+	default:
 		return Sample{}, err
 	}
-	return decode(s.record.RawSample)
 }
 
 // Close stops sampling and frees everything. It may be called twice.
@@ -158,6 +181,9 @@ func (s *Sampler) Close() error {
 	}
 	s.cpus, s.bursts = nil, map[int]int{}
 	s.mu.Unlock()
+	if s.waiter != nil {
+		_ = s.waiter.close()
+	}
 	if s.reader != nil {
 		_ = s.reader.Close()
 	}
