@@ -161,3 +161,25 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestCloseEndsRead(t *testing.T) {
+	s := open(t)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := s.Read(time.Now().Add(time.Hour)); errors.Is(err, os.ErrClosed) {
+				ended <- err
+				return
+			}
+		}
+	}()
+	time.Sleep(50 * time.Millisecond)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("Close does not end a Read that waits")
+	}
+}
