@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/notify"
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/watchdog/judge"
 	"github.com/spinguard/spinguard/watchdog/respond"
@@ -183,6 +184,7 @@ func (a *Agent) refuse(e *episode, kind, reason string) {
 	e.act(now, kind, e.in.Name, "refused", reason)
 	e.note(now, "refused", reason)
 	a.metrics.IncRefused(e.in.Name)
+	a.announce(notify.Refused, &e.inc)
 	a.log.Error("nothing more is done about this incident; somebody must look", zap.String("incident", e.inc.ID), zap.String("reason", reason))
 }
 
@@ -195,6 +197,7 @@ func (a *Agent) once(e *episode, kind, target, reason string) {
 	e.act(a.clock.wall(), kind, target, "refused", reason)
 	e.note(a.clock.wall(), "refused", reason)
 	a.metrics.IncRefused(e.in.Name)
+	a.announce(notify.Refused, &e.inc)
 	a.log.Warn("a rail forbids it for now", zap.String("incident", e.inc.ID), zap.String("action", kind), zap.String("target", target), zap.String("reason", reason))
 }
 
@@ -246,6 +249,7 @@ func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
 	stall, wall := e.longest()
 	e.inc.Numbers.StallMS, e.inc.Numbers.Standstill = stall.Milliseconds(), wall.Milliseconds()
 	e.note(now, string(outcome), reason)
+	a.announce(notify.Ended, &e.inc)
 	for _, m := range e.members {
 		a.metrics.ObserveStall(e.in.Name, m.stall)
 		if m.w != nil {

@@ -19,7 +19,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/export"
 	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/notify"
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/symbol"
 	"github.com/spinguard/spinguard/proxy"
@@ -55,6 +57,8 @@ type Agent struct {
 	jitter   func() float64
 	metrics  *web.Metrics
 	feed     *web.Feed
+	notifier *notify.Notifier
+	exporter *export.Exporter
 
 	instances map[string]*instance
 	workers   map[int]*worker // by thread id
@@ -127,6 +131,7 @@ func (a *Agent) openSampler() {
 
 // Close frees everything. It may be called once Run has returned.
 func (a *Agent) Close() {
+	a.closeReceivers()
 	for _, w := range a.workers {
 		a.detach(w)
 	}
@@ -254,5 +259,6 @@ func (a *Agent) closeStale() {
 		if err := a.store.Update(inc, nil); err != nil {
 			a.log.Warn("could not close an old incident", zap.String("incident", inc.ID), zap.Error(err))
 		}
+		a.announce(notify.Ended, inc)
 	}
 }

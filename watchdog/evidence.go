@@ -13,6 +13,7 @@ import (
 
 	"github.com/spinguard/spinguard/flamegraph"
 	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/notify"
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/profiler/stack"
@@ -155,6 +156,7 @@ func (a *Agent) capture(e *episode) error {
 	}
 	e.inc.Samples = account(b, a.cfg.Sampling.Burst)
 	a.addProfile(files, now)
+	a.exporter.Push(&e.inc, files[incident.ProfileFile], a.clock.wall())
 	a.addComparison(files, w, since, now)
 	return a.store.Create(&e.inc, files)
 }
@@ -223,6 +225,7 @@ func (a *Agent) captured(e *episode) {
 		e.inc.Timeline.Captured = nil
 	}
 	e.written = true
+	a.announce(notify.Opened, &e.inc)
 	a.log.Warn("evidence captured", zap.String("incident", e.inc.ID), zap.String("folder", a.store.Path(e.inc.ID)),
 		zap.Strings("frames", e.inc.Evidence.Frames[:min(6, len(e.inc.Evidence.Frames))]), zap.String("request", e.inc.Evidence.Request),
 		zap.String("upstream", e.inc.Evidence.Upstream), zap.String("version", e.inc.Evidence.Version),

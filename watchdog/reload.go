@@ -48,6 +48,9 @@ func fixed(next *config.Config, now config.Config) []string {
 	keep("log_format", next.LogFormat == now.LogFormat)
 	keep("sampling.rate", next.Sampling.Rate == now.Sampling.Rate)
 	keep("retention", next.Retention == now.Retention)
+	keep("notify", next.Notify == now.Notify)
+	keep("export", next.Export == now.Export)
+	next.Notify, next.Export = now.Notify, now.Export
 	next.StateDir, next.RunDir, next.Listen, next.Sampling.Rate, next.Retention = now.StateDir, now.RunDir, now.Listen, now.Sampling.Rate, now.Retention
 	next.LogLevel, next.LogFormat = now.LogLevel, now.LogFormat
 	return kept
