@@ -61,6 +61,9 @@ func (t *trial) judgeEvidence() {
 	if t.sc.leaf != "" && (len(got.Frames) == 0 || !strings.Contains(got.Frames[0], t.sc.leaf)) {
 		t.fail("the innermost frame does not name %s: %s", t.sc.leaf, hotPath(got.Frames))
 	}
+	if c := t.main.Change; t.sc.change != "" && (c == nil || !strings.Contains(c.Text, t.sc.change)) {
+		t.fail("the incident does not say that the version changed %s", t.sc.change)
+	}
 	if t.sc.values != "" && !hasValue(got, t.sc.values) {
 		t.fail("no value is %s: %v", t.sc.values, got.Values)
 	}

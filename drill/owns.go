@@ -57,7 +57,7 @@ var owns = map[string]own{
 // milliseconds, and for ten seconds after the recovery.
 func poison(sc *Scenario) {
 	sc.rate, sc.patient, sc.after = 200, time.Second, 10*time.Second
-	sc.values, sc.leaf = "nan", "gcd"
+	sc.values, sc.leaf, sc.change = "nan", "gcd", `weight "0"`
 }
 
 // ownScenario reads one of owns.

@@ -36,7 +36,7 @@ func railNoRespawn(sc *Scenario) {
 // the agent no way to tell its balancer.
 func railStuckAgain(sc *Scenario) {
 	railFrom(sc, 1, "a successor got stuck on the same culprit")
-	sc.leaf, sc.values, sc.rate, sc.backends = "", "", 20, false
+	sc.leaf, sc.values, sc.change, sc.rate, sc.backends = "", "", "", 20, false
 	sc.Case.Quarantine = nil
 }
 

@@ -21,6 +21,7 @@ type Scenario struct {
 	rail    *rail         // the agent must stop half way; nil: it must heal
 	share   float64       // least share of probes that must be answered; 0: no demand
 
+	change string // part of what the incident says that the version changed
 	values string // text that one value of the evidence must have
 	leaf   string // word in the innermost frame of the evidence
 
