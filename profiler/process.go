@@ -54,7 +54,7 @@ func open(pid int, cache *symbol.Cache, now func() time.Time) (*Process, error) 
 func findLoop(pid int, cache *symbol.Cache, maps procmem.Maps) []loopRange {
 	var found []loopRange
 	for name, role := range loopFunctions {
-		if addr, size, ok := cache.Symbol(pid, maps, name); ok && size > 0 {
+		if addr, size, ok := cache.ProgramSymbol(pid, maps, name); ok && size > 0 {
 			found = append(found, loopRange{addr, addr + size, role})
 		}
 	}

@@ -81,7 +81,7 @@ func scanBytes(mem procmem.Memory, at uint64, b []byte) []candidate {
 	for off := 0; off+8 <= len(b); off += 8 {
 		word := binary.LittleEndian.Uint64(b[off:])
 		thread := at + uint64(off) - 0x10
-		if size := word - thread; size >= minThread && size <= maxThread && size&7 == 0 {
+		if size := word - thread; size >= minThread && size <= maxThread && size&7 == 0 && mayBeThread(b, off) {
 			if c := (candidate{thread: thread, global: word}); wellFormed(r, c) {
 				found = append(found, c)
 			}
@@ -91,6 +91,13 @@ func scanBytes(mem procmem.Memory, at uint64, b []byte) []candidate {
 		}
 	}
 	return found
+}
+
+// mayBeThread looks at the head of a thread by its glref at off, as far as the
+// piece holds it: most words that point a little ahead are no glref, and a look
+// at them costs no read of the process.
+func mayBeThread(b []byte, off int) bool {
+	return off < 0x10 || b[off-0x10+9] == tagThread && b[off-0x10+10] == ffC
 }
 
 // Bounds for the size of a lua_State with 64-bit references.

@@ -125,17 +125,36 @@ func (c *Cache) drop(e *list.Element) {
 // and returns its address in the process and its size.
 func (c *Cache) Symbol(pid int, maps procmem.Maps, name string) (addr, size uint64, ok bool) {
 	for _, m := range executables(pid, maps) {
-		image, err := c.Open(pid, m)
-		if err != nil {
-			continue
-		}
-		value, size, found := image.Lookup(name)
-		bias, placed := image.Bias(m)
-		if found && placed {
-			return value + bias, size, true
+		if addr, size, ok := c.symbolIn(pid, m, name); ok {
+			return addr, size, true
 		}
 	}
 	return 0, 0, false
+}
+
+// ProgramSymbol is Symbol for the main executable only: a name that it does not
+// have costs no look at the libraries.
+func (c *Cache) ProgramSymbol(pid int, maps procmem.Maps, name string) (addr, size uint64, ok bool) {
+	exe, err := procmem.ExePath(pid)
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, m := range maps {
+		if m.Exec && m.Inode != 0 && m.Path == exe {
+			return c.symbolIn(pid, m, name)
+		}
+	}
+	return 0, 0, false
+}
+
+func (c *Cache) symbolIn(pid int, m procmem.Mapping, name string) (addr, size uint64, ok bool) {
+	image, err := c.Open(pid, m)
+	if err != nil {
+		return 0, 0, false
+	}
+	value, size, found := image.Lookup(name)
+	bias, placed := image.Bias(m)
+	return value + bias, size, found && placed
 }
 
 // executables returns one executable mapping for each file, that of the main
