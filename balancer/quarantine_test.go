@@ -71,6 +71,37 @@ func TestQuarantineServesTheLastGoodVersion(t *testing.T) {
 	eventually(t, "version 2 serves again by itself", func() bool { return p.served(8)[second] == 8 })
 }
 
+// A version whose quarantine has ended takes over bit by bit, beginning with
+// the first pick.
+func TestVersionComesBackSlowly(t *testing.T) {
+	p := startProxy(t, proxyOptions{workers: 1, init: options(", slow_start = 2"), location: phases})
+	p.publish(1, 0, 0)
+	p.served(4)
+	p.publish(0, 1, 0)
+	first, second := fmt.Sprint(p.ports[0]), fmt.Sprint(p.ports[1])
+	l, now := p.ledger(), time.Now()
+	until := now.Add(500 * time.Millisecond)
+	if _, err := l.Add(Entry{Kind: KindVersion, Upstream: "backend", Version: 2, Until: until}, now); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "version 1 serves", func() bool { return p.served(8)[first] == 8 })
+	time.Sleep(time.Until(until.Add(50 * time.Millisecond)))
+	if got := p.served(1); got[second] != 1 {
+		t.Errorf("the first pick: %v, want version 2", got)
+	}
+	mixed := 0
+	eventually(t, "version 2 serves alone", func() bool {
+		got := p.served(20)
+		if got[first] > 0 && got[second] > 0 {
+			mixed++
+		}
+		return got[second] == 20 && mixed > 0
+	})
+	if mixed < 3 {
+		t.Errorf("%d of the batches were served by both versions, want several", mixed)
+	}
+}
+
 func TestQuarantineByDigestAndLift(t *testing.T) {
 	p := startProxy(t, proxyOptions{})
 	p.publish(1, 0, 0)

@@ -85,15 +85,23 @@ end
 _M.ask = ask
 
 
+-- starting says whether a pick passes by what is in a slow start, part of
+-- which, from 0 to 1, is over.
+local function starting(part)
+    return _M.random() > SLOW_FLOOR + (1 - SLOW_FLOOR) * part
+end
+
+
+_M.starting = starting
+
+
 local function in_slow_start(out, opts, now)
     local since = now - out.stop
     if since >= opts.slow_start then
         return false
     end
 
-    local share = SLOW_FLOOR + (1 - SLOW_FLOOR) * since / opts.slow_start
-
-    return _M.random() > share
+    return starting(since / opts.slow_start)
 end
 
 

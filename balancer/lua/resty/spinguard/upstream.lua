@@ -25,6 +25,7 @@ local ERR = ngx.ERR
 local WARN = ngx.WARN
 local FOREVER = 1e300
 local LOOKS = 64    -- look for changes at least once in so many picks
+local SLOW_START = 10   -- seconds, of a version, where no option says so
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 
 
@@ -197,8 +198,51 @@ local function take_out(state, now)
 end
 
 
+-- admit notes that a version serves anew. One that comes back since its
+-- quarantine has ended takes over bit by bit, beside the one that served
+-- meanwhile. A lifted one takes over at once: a person has decided.
+local function admit(state, chosen, ended, now)
+    local old, before = state.plan, state.before
+
+    if chosen ~= old then
+        before = ended and old and chosen and chosen.version > old.version
+                 and old or nil
+        state.back_at, state.back = now, true
+    end
+
+    if before and ledger.holds(state.name, before.version, before.digest, now)
+    then
+        before = nil
+    end
+
+    state.plan, state.before = chosen, before
+end
+
+
+-- turn_of returns the version whose turn it is. The first pick is that of the
+-- version that came back: the first worker finds out before the others try.
+local function turn_of(state, now)
+    if state.back or not state.before then
+        state.back = false
+        return state.plan
+    end
+
+    local length = state.opts and state.opts.slow_start or SLOW_START
+    local since = now - state.back_at
+
+    if since >= length or since < 0 then
+        state.before = nil
+        return state.plan
+    end
+
+    return choose.starting(since / length) and state.before or state.plan
+end
+
+
 -- refresh chooses the newest version that is not in quarantine.
 local function refresh(state, now)
+    local ended = now >= state.recheck
+
     state.epoch = epoch
     state.recheck = FOREVER
     state.why = "none was published"
@@ -227,7 +271,7 @@ local function refresh(state, now)
     end
 
     announce(state, chosen)
-    state.plan = chosen
+    admit(state, chosen, ended, now)
     take_out(state, now)
 end
 
@@ -236,7 +280,7 @@ local function new_state(name)
     local opts = options[name]
     local state = {
         name = name, opts = opts, epoch = -1, recheck = FOREVER,
-        broken = {}, loads = {}, out = {}, carried = 0,
+        broken = {}, loads = {}, out = {}, carried = 0, back = false,
         row = metrics.row(store.number(name)),
     }
 
@@ -285,7 +329,7 @@ _M.current = current
 -- and the state. request is the request that the peer is for, if it is known.
 function _M.pick(name, request)
     local state = request and request.state or current(name)
-    local serving = state.plan
+    local serving = turn_of(state, ngx_now())
     if not serving then
         return nil, "upstream " .. name .. ": " .. state.why
     end
