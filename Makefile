@@ -3,6 +3,7 @@ GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PREFIX    ?= /usr/local
 DESTDIR   ?=
+FUZZTIME  ?= 60s
 LINT      := build/tools/golangci-lint
 LINT_VERSION := v2.15.0
 NFPM      := build/tools/nfpm
@@ -11,7 +12,7 @@ NFPM_VERSION := v2.43.0
 PACKAGE_VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//;s/-/+/g' | grep . || echo "0+git$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).$$(git rev-parse --short HEAD)")
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench generate lint install package package-files clean
+.PHONY: help build demo test bench fuzz generate lint install package package-files clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +32,12 @@ test: ## all tests (as root; installs what they lack)
 	luacheck --quiet balancer drill/scenarios
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
 
-bench: build ## measure speed and memory; prints its methods
+bench: build ## measure speed and memory, perf beside it where installed; prints its methods
+	$(GO) run ./bench -spinguard bin/spinguard
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -run '^$$' -bench . -benchtime 1s ./...
+
+fuzz: ## every fuzz target for FUZZTIME (60s) each
+	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME)
 
 generate: ## regenerate the BPF objects, the page assets and the documentation of the configuration
 	$(GO) generate ./...
