@@ -117,3 +117,11 @@ func holds(b []byte, word uint64) bool {
 	}
 	return false
 }
+
+// Servers returns how many servers a backend has in the configuration.
+func (m *HAProxyMap) Servers(backend string) int {
+	if s := m.sections[backend]; s != nil {
+		return len(s.servers)
+	}
+	return 0
+}

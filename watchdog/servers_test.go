@@ -41,7 +41,8 @@ frontend shop
   bind 127.0.0.1:%[2]d
   default_backend carts
 backend carts
-  http-response lua.slow if { path /poison }
+  http-request set-var(txn.path) path
+  http-response lua.slow if { var(txn.path) -m str /poison }
   server first 127.0.0.1:%[3]d
   server second 127.0.0.1:%[3]d backup
 listen answers
@@ -97,13 +98,25 @@ func (h *haproxyRun) poison() {
 	_, _ = io.WriteString(c, "GET /poison HTTP/1.1\r\nHost: x\r\n\r\n")
 }
 
+func (h *haproxyRun) ended() {
+	h.t.Helper()
+	waitFor(h.t, "HAProxy's own watchdog ends it", func() bool {
+		select {
+		case <-h.done:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 // held says whether HAProxy itself shows the first server in maintenance.
 func (h *haproxyRun) held() bool {
 	c, err := haproxyctl.Dial(h.t.Context(), "unix:"+h.dir+"/admin.sock")
 	if err != nil {
 		return false
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	list, err := c.Servers("carts")
 	return err == nil && len(list) == 2 && list[0].Maintenance() && !list[1].Maintenance()
 }
@@ -138,7 +151,7 @@ func freePort(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port
 }
 
@@ -205,7 +218,7 @@ func TestTakesAServerOutOfHAProxy(t *testing.T) {
 	if inc.Verdict != "runaway" || inc.WorkersEvicted != 0 || inc.Timeline.Quarantined == nil || !strings.Contains(strings.Join(inc.Evidence.Frames, " "), "lua") {
 		t.Errorf("incident %s, evicted %d, timeline %+v, frames %q", inc.Verdict, inc.WorkersEvicted, inc.Timeline, inc.Evidence.Frames)
 	}
-	<-h.done // its own watchdog ends it
+	h.ended() // its own watchdog ends it
 	stop()
 
 	// Another agent, another process: the hold is in force in both.
@@ -246,7 +259,7 @@ func TestPutsAServerBackWhenItsTimeIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.SetState("carts", "first", "maint"); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +282,7 @@ func TestSaysWhyNoServerIsTakenOut(t *testing.T) {
 	h := startHAProxy(t, "operator")
 	a, _ := startAgent(t, t.TempDir(), config.Enforce, nil, h.pid)
 	h.poison()
-	<-h.done
+	h.ended()
 	waitFor(t, "the incident has ended", func() bool {
 		list, err := a.store.List(incident.Filter{})
 		return err == nil && len(list) == 1 && list[0].Ended != nil

@@ -67,6 +67,8 @@ func what(q api.Quarantine) string {
 	switch {
 	case q.Version != "":
 		return "version " + q.Version
+	case q.Server != "":
+		return "server " + q.Server
 	case q.Peer != "":
 		return "peer " + q.Peer
 	}

@@ -59,6 +59,7 @@ type Quarantine struct {
 	Version  string    `json:"version,omitempty"`
 	Peer     string    `json:"peer,omitempty"`
 	Route    string    `json:"route,omitempty"`
+	Server   string    `json:"server,omitempty"` // of HAProxy; Upstream is its backend
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"`
 	By       string    `json:"by"` // "agent" or "operator"
