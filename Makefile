@@ -33,6 +33,7 @@ test: ## all tests (as root; installs what they lack)
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
 
 bench: build ## measure speed and memory, perf beside it where installed; prints its methods
+	@command -v perf >/dev/null || apt-get install -y -qq linux-perf >/dev/null 2>&1 || true
 	$(GO) run ./bench -spinguard bin/spinguard
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -run '^$$' -bench . -benchtime 1s ./...
 
