@@ -24,6 +24,7 @@ local SPREAD = 1.25        -- bounded load: this much over the fair share
 local TRIES = 64
 local TWO_32 = 4294967296
 local GOLDEN = 0x9e3779b9
+local FACTOR = 1540483     -- odd, under 2^21
 
 
 local _M = {}
@@ -158,6 +159,14 @@ local function locate(self, point)
 end
 
 
+-- point_of returns the point of a key. A CRC is spread well already, the
+-- points of the peers are hashed; one product, exact in a double, takes the
+-- structure out that the CRCs of similar keys share.
+local function point_of(key)
+    return crc32(key) * FACTOR % TWO_32
+end
+
+
 local function over(self, peer, carried)
     local share = (carried + 1) * peer.weight / self.weights
 
@@ -172,7 +181,7 @@ function _M.find(self, key, carried)
         return nil
     end
 
-    local at = locate(self, hash(crc32(key or "")))
+    local at = locate(self, point_of(key or ""))
     local peer = self.peer[self.owner[at]]
 
     if not self.load or not carried then
