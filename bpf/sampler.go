@@ -91,7 +91,7 @@ func (s *Sampler) load() error {
 // it. It is resident twice over, since it is mapped so that records that wrap
 // read in one piece.
 func ringSize(cpus int) uint32 {
-	const perCPU, least, most = 1 << 20, 4 << 20, 32 << 20
+	const perCPU, least, most = 1 << 20, 8 << 20, 32 << 20
 	size := uint32(least)
 	for size < most && int(size) < cpus*perCPU {
 		size *= 2
