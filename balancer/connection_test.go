@@ -15,7 +15,7 @@ import (
 
 // coldBackend counts the connections that it accepts; each answer takes some
 // time.
-func coldBackend(t *testing.T, takes time.Duration) (address string, accepted *atomic.Int64) {
+func coldBackend(t testing.TB, takes time.Duration) (address string, accepted *atomic.Int64) {
 	t.Helper()
 	accepted = &atomic.Int64{}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,7 +21,7 @@ import (
 
 // proxy is a private nginx with the library, on free loopback ports.
 type proxy struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	port   int
 	admin  int
@@ -107,7 +107,7 @@ func need(t testing.TB, paths ...string) {
 
 const modules = "/usr/lib/nginx/modules"
 
-func startProxy(t *testing.T, o proxyOptions) *proxy {
+func startProxy(t testing.TB, o proxyOptions) *proxy {
 	t.Helper()
 	need(t, "nginx", modules+"/ngx_http_lua_module.so")
 	if os.Geteuid() != 0 {
