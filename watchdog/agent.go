@@ -25,6 +25,8 @@ import (
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/symbol"
 	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/signals"
+	"github.com/spinguard/spinguard/watchdog/classes"
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/watchdog/respond"
 	"github.com/spinguard/spinguard/web"
@@ -66,6 +68,10 @@ type Agent struct {
 	manual    map[string]bool // quarantines that an operator made or lifted
 	holds     []*serverHold   // servers of HAProxy that are taken out
 	holdsAt   time.Duration
+	classes   *classes.Table
+
+	recentSignals []signals.Signal
+	hostReport    signals.Report
 
 	jobs       chan func() // work for the loop
 	view       atomic.Pointer[view]
@@ -88,7 +94,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
 		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),
-		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{},
+		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{}, classes: classes.New(classesMax),
 		jobs: make(chan func(), 64), feed: &web.Feed{},
 	}
 	defer func() {
@@ -109,6 +115,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	if err != nil {
 		return nil, err
 	}
+	a.openReceivers(a.cfg, log)
 	a.closeStale()
 	a.loadHolds()
 	if a.finder, err = proxy.NewFinder(); err != nil {
@@ -152,6 +159,7 @@ func (a *Agent) Close() {
 // Run watches until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
+	go a.collectSignals(ctx)
 	if a.sampler != nil {
 		go a.selfTest(ctx)
 	}
