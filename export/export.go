@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -62,19 +61,19 @@ type head struct {
 
 // New opens the spool and starts to push. It returns nil without a receiver.
 // Close it.
-func New(o Options) (*Exporter, error) {
+func New(o Options) *Exporter {
 	if o.Pyroscope == "" {
-		return nil, nil
+		return nil
 	}
 	s, err := spool.Open(filepath.Join(o.Dir, "pyroscope"), spool.Limits{Items: maxItems, Bytes: maxBytes, Pause: o.Pause})
 	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		o.Log.Error("profiles wait in memory only", zap.Error(err))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &Exporter{o: o, spool: s, queue: make(chan entry, 16), stop: cancel}
 	x.done.Go(func() { s.Run(ctx, x.deliverer(), x.report) })
 	x.done.Go(func() { x.take(ctx) })
-	return x, nil
+	return x
 }
 
 // Close stops pushing; what waits stays on disk for the next New.

@@ -5,7 +5,6 @@ package notify
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -61,9 +60,9 @@ type receiver struct {
 
 // New opens the spools and starts to deliver. It returns nil without a
 // receiver. Close it.
-func New(o Options) (*Notifier, error) {
+func New(o Options) *Notifier {
 	if o.Webhook == "" && o.Alertmanager == "" {
-		return nil, nil
+		return nil
 	}
 	o.Page = strings.TrimRight(o.Page, "/")
 	n := &Notifier{o: o, events: make(chan Event, 256), told: map[string]bool{}, open: map[string]Event{}}
@@ -76,11 +75,11 @@ func New(o Options) (*Notifier, error) {
 	for _, r := range n.receivers {
 		var err error
 		if r.spool, err = spool.Open(filepath.Join(o.Dir, r.name), spool.Limits{Items: maxItems, Bytes: maxBytes, Pause: o.Pause}); err != nil {
-			return nil, fmt.Errorf("notify %s: %w", r.name, err)
+			o.Log.Error("events wait in memory only", zap.String("receiver", r.name), zap.Error(err))
 		}
 	}
 	n.start()
-	return n, nil
+	return n
 }
 
 func (n *Notifier) start() {

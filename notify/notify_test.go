@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -74,10 +76,7 @@ func (h *hook) next(t *testing.T) Event {
 func begin(t *testing.T, o Options) *Notifier {
 	t.Helper()
 	o.Log, o.Pause = zap.NewNop(), func(int) time.Duration { return 5 * time.Millisecond }
-	n, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := New(o)
 	t.Cleanup(n.Close)
 	return n
 }
@@ -124,6 +123,22 @@ func TestReceiverAwayOverARestart(t *testing.T) {
 	}
 }
 
+// A disk that can't be written keeps nobody from being told.
+func TestNoDisk(t *testing.T) {
+	h := &hook{tried: make(chan struct{}, 1), events: make(chan Event, 10)}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := begin(t, Options{Dir: file, Webhook: server.URL})
+	n.Tell(Opened, sample(), began)
+	if e := h.next(t); e.Kind != Opened {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestHostileTextsAreBounded(t *testing.T) {
 	inc := sample()
 	inc.Proxy, inc.Reason = strings.Repeat("\xff<script>", 200_000), "\x00\x1b[31m"
@@ -135,9 +150,9 @@ func TestHostileTextsAreBounded(t *testing.T) {
 }
 
 func TestNobodyToTell(t *testing.T) {
-	n, err := New(Options{Dir: "/nonexistent"})
-	if n != nil || err != nil {
-		t.Fatal(n, err)
+	n := New(Options{Dir: "/nonexistent"})
+	if n != nil {
+		t.Fatal(n)
 	}
 	n.Tell(Opened, sample(), began)
 	n.Close()

@@ -47,14 +47,15 @@ type item struct {
 }
 
 // Open opens the folder dir, which it makes if need be, with what an earlier
-// process left in it.
+// process left in it. With an error too it returns a Spool that can be used:
+// without a folder, all waits in memory.
 func Open(dir string, limits Limits) (*Spool, error) {
 	if limits.Pause == nil {
 		limits.Pause = pause
 	}
 	s := &Spool{dir: dir, limits: limits, wake: make(chan struct{}, 1)}
 	if err := s.load(); err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return s, fmt.Errorf("spool: %w", err)
 	}
 	return s, nil
 }
