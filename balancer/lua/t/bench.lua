@@ -115,6 +115,16 @@ local function contenders(nodes, peers)
         { "spinguard rotation", function()
             return rotation.new(peers, 0.3)
         end },
+        { "spinguard rotation turn 1", function()
+            -- A wheel so long that the rounds do not turn it once.
+            local long = {}
+            for i, peer in ipairs(peers) do
+                long[i] = { address = peer.address,
+                            weight = peer.weight * 6500 }
+            end
+
+            return rotation.new(long, 0.3)
+        end },
         { "spinguard roundrobin", function()
             return roundrobin:new(nodes)
         end },
