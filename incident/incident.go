@@ -43,6 +43,7 @@ type Incident struct {
 	WorkersStuck   int `json:"workers_stuck"`
 	WorkersEvicted int `json:"workers_evicted"`
 
+	Signals []Signal `json:"signals,omitempty"` // what the host said shortly before it and since
 	Samples Samples  `json:"samples"`
 	Log     []string `json:"log"`               // the proxy's own log lines around the incident
 	Follows string   `json:"follows,omitempty"` // id of the incident whose successor this one hit
@@ -76,6 +77,14 @@ type Worker struct {
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // suspected, confirmed, captured, quarantined, evicted, recovered, refused, note
+	Text string    `json:"text"`
+}
+
+// Signal is one thing that the host said: files that run out, a full listen
+// queue, failing connects, connections that pile up, restarts.
+type Signal struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"`
 	Text string    `json:"text"`
 }
 

@@ -12,12 +12,13 @@ import (
 // Bounds of what one incident keeps. Request texts, symbols and values come
 // out of a worker's memory and may be of any size.
 const (
-	maxName   = 256  // bytes of a name, a place, a value
-	maxText   = 4096 // bytes of a request, a reason, a log line
-	maxChange = 64 << 10
-	maxFrames = 256
-	maxValues = 64
-	maxLines  = 500 // events, actions, log lines
+	maxName    = 256  // bytes of a name, a place, a value
+	maxText    = 4096 // bytes of a request, a reason, a log line
+	maxChange  = 64 << 10
+	maxFrames  = 256
+	maxValues  = 64
+	maxSignals = 100 // of the host
+	maxLines   = 500 // events, actions, log lines
 )
 
 // bound cuts every text and list to its bound, makes texts printable and turns
@@ -36,10 +37,22 @@ func (inc *Incident) bound() {
 	})
 	inc.Rails = bounded(inc.Rails, maxLines, func(s *string) { texts(s) })
 	inc.Log = bounded(inc.Log, maxLines, func(s *string) { texts(s) })
+	inc.Signals = inc.boundSignals()
 	inc.Evidence.bound()
 	inc.Numbers.CPUShare = finite(inc.Numbers.CPUShare)
 	inc.boundDetails()
 	inc.Samples.Lost = boundedMap(inc.Samples.Lost)
+}
+
+// boundSignals keeps nil nil: most incidents have none.
+func (inc *Incident) boundSignals() []Signal {
+	if len(inc.Signals) == 0 {
+		return nil
+	}
+	return bounded(inc.Signals, maxSignals, func(s *Signal) {
+		names(&s.Kind)
+		texts(&s.Text)
+	})
 }
 
 func (inc *Incident) boundDetails() {

@@ -248,6 +248,7 @@ func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
 	}
 	stall, wall := e.longest()
 	e.inc.Numbers.StallMS, e.inc.Numbers.Standstill = stall.Milliseconds(), wall.Milliseconds()
+	a.addSignals(e)
 	e.note(now, string(outcome), reason)
 	a.announce(notify.Ended, &e.inc)
 	for _, m := range e.members {

@@ -216,6 +216,7 @@ func (a *Agent) captured(e *episode) {
 	e.inc.Timeline.Captured = incident.MS(e.inc.Began, now)
 	e.note(now, "captured", "evidence is on disk")
 	e.inc.Rails = a.rails.Status(now)
+	a.addSignals(e)
 	if err := a.capture(e); err != nil {
 		// Without a disk the worker is still stuck: the response goes on with
 		// the evidence in memory, and in the log.

@@ -19,6 +19,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		return false
 	}
 	a.readCrumb(w, s.Crumb)
+	w.unclassed += s.Weight
 	o := judge.Observation{
 		Now: s.When, CPUTime: s.CPUTime, Weight: s.Weight, Voluntary: s.Voluntary,
 		Progress: s.Progress, ProgressOK: s.ProgressOK,
@@ -39,7 +40,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 // worthwhile says whether a sample with windows is worth the work: always when
 // the worker is in doubt, else at the rate of the flight recorder.
 func (a *Agent) worthwhile(w *worker, s bpf.Sample) bool {
-	return w.level != calm || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
+	return w.level != calm || a.cfg.RequestBudget > 0 || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
 }
 
 func (w *worker) recorded() profiler.Worker {
@@ -77,6 +78,7 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
 	labels := w.labels(a.cfg.ShowQueries)
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
+	a.account(w, s)
 	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, request: w.request, hasReq: w.hasReq})
 }
 

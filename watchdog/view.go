@@ -20,6 +20,8 @@ import (
 type view struct {
 	workers     []api.WorkerStatus
 	quarantines []api.Quarantine
+	classes     []api.Class
+	signals     api.Signals
 	proxies     []api.Proxy
 	samples     uint64
 	lost        map[string]int64
@@ -51,6 +53,7 @@ func (a *Agent) publish() {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Master, y.Master))
 	})
 	slices.SortFunc(v.quarantines, func(x, y api.Quarantine) int { return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.ID, y.ID)) })
+	v.classes, v.signals = a.classViews(), a.signalView(v.workers)
 	a.countSamples(v)
 	v.incidents = a.countIncidents(now)
 	a.view.Store(v)

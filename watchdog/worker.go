@@ -11,6 +11,7 @@ import (
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/proxy"
+	"github.com/spinguard/spinguard/watchdog/classes"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
 
@@ -51,8 +52,11 @@ type worker struct {
 	context  proxy.HAProxyContext
 	request  proxy.Request
 	hasReq   bool
-	result   profiler.Result // the last that was understood
-	serves   bool            // it was seen to turn its loop
+	budget   classes.Budget
+	// CPU time of samples since the last that was understood.
+	unclassed time.Duration
+	result    profiler.Result // the last that was understood
+	serves    bool            // it was seen to turn its loop
 
 	suspectedAt time.Duration // 0: not suspected
 	stallFrom   time.Duration // since when it stood still then
@@ -183,7 +187,7 @@ func (a *Agent) rewatch(w *worker) {
 		return
 	}
 	var err error
-	w.watch.Full = w.level != calm
+	w.watch.Full = w.level != calm || a.cfg.RequestBudget > 0
 	switch w.level {
 	case burst:
 		err = a.sampler.Burst(w.watch, a.cfg.Sampling.Burst)

@@ -79,6 +79,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	workers, status := c.src.Workers(), c.src.Status()
 	c.collectWorkers(ch, workers)
 	c.collectQuarantines(ch)
+	c.collectSignals(ch)
 	c.collectAgent(ch, status)
 }
 

@@ -69,6 +69,19 @@ func (f *fakeSource) Lift(id, reason string) error {
 	return fmt.Errorf("%w: quarantine %.40q", ErrNotFound, id)
 }
 
+func (f *fakeSource) Classes() []api.Class {
+	return []api.Class{{Proxy: "nginx-main", Upstream: "shop", Route: "GET /shop/cart/*", Phase: "access", CPUSeconds: 1.5, Samples: 75}}
+}
+
+func (f *fakeSource) Signals() api.Signals {
+	return api.Signals{
+		Recent:   []api.Signal{{At: noon, Kind: "files", Proxy: "nginx-main", Text: "worker 1 runs out of files"}},
+		Counters: map[string]uint64{"TcpExt.ListenOverflows": 3, "TcpExt.ListenDrops": 4, "Tcp.AttemptFails": 5, "TcpExt.SyncookiesSent": 6},
+		Restarts: map[string]uint64{"nginx-main": 2},
+		Workers:  []api.WorkerSignals{{Proxy: "nginx-main", Index: 1, PID: 1, OpenFiles: 900, FilesLimit: 1024, ExhaustionSeconds: 90, QueueShare: 0.5}},
+	}
+}
+
 func (f *fakeSource) Settings() any {
 	return map[string]any{"mode": "enforce", "thresholds": map[string]string{"runaway": "300ms"}}
 }

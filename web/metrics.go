@@ -31,6 +31,8 @@ type Metrics struct {
 	evictions *prometheus.CounterVec
 	refused   *prometheus.CounterVec
 	cuts      *prometheus.CounterVec
+	requests  *prometheus.CounterVec
+	upstreams *bounded
 
 	src     Source
 	proxies *bounded
@@ -57,11 +59,13 @@ func NewMetrics(version string, src Source) *Metrics {
 		evictions: counter("evictions_total", "Workers killed so that their master starts a fresh one.", "proxy"),
 		refused:   counter("actions_refused_total", "Actions that a rail forbade.", "proxy"),
 		cuts:      counter("quarantines_total", "Quarantines made, by the agent or by hand.", "proxy"),
+		requests:  counter("request_cpu_seconds_total", "CPU time of requests by upstream, estimated from samples.", "proxy", "upstream"),
+		upstreams: newBounded(maxUpstreams),
 		src:       src,
 		proxies:   newBounded(maxProxies),
 		ended:     map[string]float64{},
 	}
-	m.registry.MustRegister(m.stalls, m.incidents, m.last, m.evictions, m.refused, m.cuts, newCollector(m, src), buildInfo(version))
+	m.registry.MustRegister(m.stalls, m.incidents, m.last, m.evictions, m.refused, m.cuts, m.requests, newCollector(m, src), buildInfo(version))
 	return m
 }
 
@@ -109,6 +113,11 @@ func (m *Metrics) IncRefused(proxy string) { m.refused.WithLabelValues(m.proxies
 
 // IncQuarantine counts a quarantine when it is made.
 func (m *Metrics) IncQuarantine(proxy string) { m.cuts.WithLabelValues(m.proxies.label(proxy)).Inc() }
+
+// AddRequestCPU counts CPU time that a request used.
+func (m *Metrics) AddRequestCPU(proxy, upstream string, d time.Duration) {
+	m.requests.WithLabelValues(m.proxies.label(proxy), m.upstreams.label(upstream)).Add(max(d, 0).Seconds())
+}
 
 // prepare makes the counters of every proxy exist, so that their first step
 // from 0 to 1 is seen.

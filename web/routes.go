@@ -46,6 +46,8 @@ func (s *Server) readRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.o.Source.Status()) })
 	mux.HandleFunc("GET /api/workers", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.workers()) })
 	mux.HandleFunc("GET /api/quarantines", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.quarantines()) })
+	mux.HandleFunc("GET /api/classes", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.o.Source.Classes()) })
+	mux.HandleFunc("GET /api/signals", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.o.Source.Signals()) })
 	mux.HandleFunc("GET /api/settings", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.o.Source.Settings()) })
 	mux.HandleFunc("GET /api/incidents", s.apiIncidents)
 	mux.HandleFunc("GET /api/incidents/{id}", s.apiIncident)

@@ -16,6 +16,8 @@ type Source interface {
 	Status() api.Status
 	Workers() []api.WorkerStatus // in the order of proxy and index
 	Quarantines() []api.Quarantine
+	Classes() []api.Class // most CPU time first
+	Signals() api.Signals
 	// Add makes a quarantine by hand. An error that wraps ErrRefused is the
 	// caller's fault and is shown as it is.
 	Add(api.QuarantineRequest) (api.Quarantine, error)

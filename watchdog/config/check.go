@@ -69,6 +69,9 @@ func (c *Config) checkRates() error {
 }
 
 func (c *Config) checkThresholds() error {
+	if b := c.RequestBudget; b != 0 && (b < 100*time.Millisecond || b > time.Hour) {
+		return bad("request_budget", "%s is neither 0 nor within 100ms to 1h", b)
+	}
 	t := c.Thresholds
 	least := map[string]struct{ got, min time.Duration }{
 		"thresholds.suspect":   {t.Suspect, 50 * time.Millisecond},

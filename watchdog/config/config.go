@@ -15,24 +15,25 @@ const (
 
 // Config is the whole configuration. Every field has a default; see Default.
 type Config struct {
-	Mode          Mode       `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
-	StateDir      string     `yaml:"state_dir" doc:"where incidents are kept"`
-	RunDir        string     `yaml:"run_dir" doc:"socket and lock of the agent"`
-	Listen        string     `yaml:"listen" doc:"loopback address of page, API and metrics; empty: only the unix socket"`
-	Node          string     `yaml:"node" doc:"name of this node in incidents; default: host name"`
-	LogLevel      string     `yaml:"log_level" doc:"debug, info, warn or error"`
-	LogFormat     string     `yaml:"log_format" doc:"console or json"`
-	Masters       []int      `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
-	Sampling      Sampling   `yaml:"sampling"`
-	Thresholds    Thresholds `yaml:"thresholds"`
-	EvictSpinning bool       `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
-	ShowQueries   bool       `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
-	Culprits      []Culprit  `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
-	Hook          Hook       `yaml:"quarantine_hook"`
-	Rails         Rails      `yaml:"rails"`
-	Retention     Retention  `yaml:"retention"`
-	Notify        Notify     `yaml:"notify"`
-	Export        Export     `yaml:"export"`
+	Mode          Mode          `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
+	StateDir      string        `yaml:"state_dir" doc:"where incidents are kept"`
+	RunDir        string        `yaml:"run_dir" doc:"socket and lock of the agent"`
+	Listen        string        `yaml:"listen" doc:"loopback address of page, API and metrics; empty: only the unix socket"`
+	Node          string        `yaml:"node" doc:"name of this node in incidents; default: host name"`
+	LogLevel      string        `yaml:"log_level" doc:"debug, info, warn or error"`
+	LogFormat     string        `yaml:"log_format" doc:"console or json"`
+	Masters       []int         `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
+	Sampling      Sampling      `yaml:"sampling"`
+	Thresholds    Thresholds    `yaml:"thresholds"`
+	EvictSpinning bool          `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
+	ShowQueries   bool          `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
+	RequestBudget time.Duration `yaml:"request_budget" doc:"CPU time of one request; one that uses more is logged with its stack; 0: no budget"`
+	Culprits      []Culprit     `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
+	Hook          Hook          `yaml:"quarantine_hook"`
+	Rails         Rails         `yaml:"rails"`
+	Retention     Retention     `yaml:"retention"`
+	Notify        Notify        `yaml:"notify"`
+	Export        Export        `yaml:"export"`
 }
 
 // Sampling sets the rates of the sampler.

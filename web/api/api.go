@@ -86,6 +86,45 @@ type Lift struct {
 	Reason string `json:"reason"` // required
 }
 
+// Class is one line of GET /api/classes: CPU time of a class of requests,
+// estimated from samples.
+type Class struct {
+	Proxy      string  `json:"proxy"`
+	Upstream   string  `json:"upstream"`
+	Route      string  `json:"route"` // method and path; numbers and such are "*"
+	Phase      string  `json:"phase,omitempty"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	Samples    int     `json:"samples"`
+	OverBudget int     `json:"over_budget"` // requests over request_budget
+}
+
+// Signals is the answer of GET /api/signals: what the host says.
+type Signals struct {
+	Recent   []Signal          `json:"recent"`
+	Counters map[string]uint64 `json:"counters"` // of the kernel, such as "TcpExt.ListenDrops"
+	Restarts map[string]uint64 `json:"restarts"` // new worker processes by proxy
+	Workers  []WorkerSignals   `json:"workers"`
+}
+
+// Signal is one thing that the host said.
+type Signal struct {
+	At    time.Time `json:"at"`
+	Kind  string    `json:"kind"` // files, listen_queue, syn_backlog, connects, connections, restart
+	Proxy string    `json:"proxy,omitempty"`
+	Text  string    `json:"text"`
+}
+
+// WorkerSignals is what the host says of one worker.
+type WorkerSignals struct {
+	Proxy             string  `json:"proxy"`
+	Index             int     `json:"index"`
+	PID               int     `json:"pid"`
+	OpenFiles         uint64  `json:"open_files"`
+	FilesLimit        uint64  `json:"files_limit"`
+	ExhaustionSeconds float64 `json:"exhaustion_seconds"` // until the limit is reached; 0: not foreseeable
+	QueueShare        float64 `json:"queue_share"`        // of its fullest listen queue; 0: under a quarter
+}
+
 // Event is one line of the feed, GET /events.
 type Event struct {
 	At       time.Time `json:"at"`

@@ -70,6 +70,18 @@ func (c *Client) Workers(ctx context.Context) (list []api.WorkerStatus, err erro
 	return list, err
 }
 
+// Classes returns the classes of requests, most CPU time first.
+func (c *Client) Classes(ctx context.Context) (list []api.Class, err error) {
+	err = c.call(ctx, http.MethodGet, "/api/classes", nil, &list)
+	return list, err
+}
+
+// Signals returns what the host says.
+func (c *Client) Signals(ctx context.Context) (s api.Signals, err error) {
+	err = c.call(ctx, http.MethodGet, "/api/signals", nil, &s)
+	return s, err
+}
+
 // Incidents returns the incidents that the filter chooses, newest first.
 func (c *Client) Incidents(ctx context.Context, f incident.Filter) (list []incident.Summary, err error) {
 	q := url.Values{}

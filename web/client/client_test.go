@@ -34,7 +34,9 @@ func (s *source) Lift(id, reason string) error {
 	s.lifted = id + ": " + reason
 	return nil
 }
-func (*source) Settings() any { return nil }
+func (*source) Classes() []api.Class { return []api.Class{{Route: "GET /*"}} }
+func (*source) Signals() api.Signals { return api.Signals{Restarts: map[string]uint64{"p": 1}} }
+func (*source) Settings() any        { return nil }
 
 // agent starts an agent's server on a socket and returns a client for it.
 func agent(t *testing.T) (*client.Client, *source, *incident.Incident) {
