@@ -12,8 +12,8 @@ import (
 // captureRate is the rate of all tools, in samples a second.
 const captureRate = "99"
 
-const captureMethod = `Captures of one nginx worker by each tool in turn, %v at %s Hz, on the same running worker.
-whole: share of stacks that reach main or _start. Lua: share with the name of a Lua function.
+const captureMethod = `Captures of one worker by each tool in turn, %v at %s Hz, on the same running worker; of HAProxy and Caddy, all threads.
+whole: share of stacks that reach main or _start, in Go programs the entry of the goroutine or of its thread. Lua: share with the name of a Lua function.
 CPU: user and system time of the tool and its children, start-up and symbols included, for 1,000 samples.
 bytes: of the file with the samples. picture: from the end of sampling to a flame graph (perf: perf script%s).
 `
@@ -66,6 +66,11 @@ func captureTable(ctx context.Context, o options) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
+	for _, other := range []func(context.Context, options, *table, []capturer) error{haproxyCase, caddyCase} {
+		if err := other(ctx, o, t, tools); err != nil {
+			return err
+		}
+	}
 	return t.flush()
 }
 
@@ -77,14 +82,20 @@ func captureCase(ctx context.Context, o options, t *table, tools []capturer, nam
 	defer n.close()
 	loaded, stop := context.WithCancel(ctx)
 	defer stop()
-	n.load(loaded, path, 2)
+	load(loaded, "http://"+n.address+path, 2)
 	time.Sleep(500 * time.Millisecond) // until it is compiled and warm
+	return captureAll(ctx, o, t, tools, name, n.workers[0])
+}
+
+// captureAll has each tool in turn sample a process.
+func captureAll(ctx context.Context, o options, t *table, tools []capturer, name string, pid int) error {
 	for _, tool := range tools {
-		dir, err := os.MkdirTemp(n.dir, "capture-")
+		dir, err := os.MkdirTemp("", "spinguard-bench-")
 		if err != nil {
 			return err
 		}
-		got, err := tool.take(ctx, o, n.workers[0], dir)
+		got, err := tool.take(ctx, o, pid, dir)
+		_ = os.RemoveAll(dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", tool.name, err)
 		}

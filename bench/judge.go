@@ -16,14 +16,18 @@ type tally struct {
 // luaNames are the Lua functions of the measured workers.
 var luaNames = map[string]bool{"gcd": true, "stuck": true, "work": true, "render": true}
 
-// roots are the functions that a whole stack ends in.
-var roots = map[string]bool{"main": true, "_start": true}
+// roots are the functions that a whole stack ends in; the later ones are those
+// of Go's threads and goroutines.
+var roots = map[string]bool{
+	"main": true, "_start": true, "__clone3": true, "clone3": true, "clone": true,
+	"runtime.goexit": true, "runtime.mstart": true, "runtime.rt0_go": true, "runtime.main": true,
+}
 
 func (t *tally) add(names []string, n int64) {
 	t.samples += n
 	whole, lua := false, false
 	for _, name := range names {
-		whole, lua = whole || roots[name], lua || luaNames[name]
+		whole, lua = whole || roots[strings.TrimSuffix(name, ".abi0")], lua || luaNames[name]
 		if name == "[truncated]" {
 			whole = false
 			break

@@ -120,13 +120,13 @@ func (n *nginx) close() {
 	_ = os.RemoveAll(n.dir)
 }
 
-// load asks for a path over so many connections until the context ends.
-func (n *nginx) load(ctx context.Context, path string, connections int) {
+// load asks for a page over so many connections until the context ends.
+func load(ctx context.Context, url string, connections int) {
 	for range connections {
 		go func() {
 			client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 			for ctx.Err() == nil {
-				if r, err := client.Get("http://" + n.address + path); err == nil {
+				if r, err := client.Get(url); err == nil {
 					_, _ = io.Copy(io.Discard, r.Body)
 					_ = r.Body.Close()
 				}

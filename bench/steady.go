@@ -44,7 +44,7 @@ func steadyCase(ctx context.Context, o options, t *table, name, path string) err
 	loaded, stop := context.WithCancel(ctx)
 	defer stop()
 	if path != "" {
-		n.load(loaded, path, steadyWorkers)
+		load(loaded, "http://"+n.address+path, steadyWorkers)
 	}
 	agent, err := startAgent(ctx, o, n)
 	if err != nil {

@@ -204,10 +204,10 @@ func spin(path string) {
 		os.Exit(1)
 	}
 	word := (*atomic.Uint64)(unsafe.Pointer(&data[0]))
-	for x := uint64(1); ; {
+	for x := uint64(1); x != 0; { // always: the factor is odd
 		for range 64 {
-			x = x*6364136223846793005 + 1442695040888963407
+			x *= 6364136223846793005
 		}
-		word.Add(1 + x>>63&0)
+		word.Add(1)
 	}
 }

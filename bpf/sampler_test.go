@@ -178,7 +178,10 @@ func TestCloseEndsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-ended:
+	case err := <-ended:
+		if !errors.Is(err, os.ErrClosed) {
+			t.Error(err)
+		}
 	case <-time.After(10 * time.Second):
 		t.Error("Close does not end a Read that waits")
 	}
