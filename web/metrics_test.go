@@ -54,6 +54,7 @@ func TestPromtool(t *testing.T) {
 	m.IncEviction("nginx-main")
 	m.IncRefused("nginx-main")
 	m.IncQuarantine("nginx-main")
+	m.AddRequestCPU("nginx-main", "shop", 20*time.Millisecond)
 	c := exec.Command(promtool, "check", "metrics")
 	c.Stdin = strings.NewReader(scrape(t, m))
 	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {

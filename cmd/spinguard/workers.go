@@ -87,6 +87,9 @@ func drawWorkers(e env, c *client.Client, page *bytes.Buffer, width int) {
 			fmt.Fprintf(page, "%s  %s  mode %s  %d samples  agent %.1f s CPU, %d MB  Ctrl-C ends\n\n", time.Now().Format(time.TimeOnly), printable(status.Node),
 				status.Mode, status.Samples, status.CPUSeconds, status.ResidentBytes>>20)
 			printWorkers(e, page, list, width)
+			if top, err := c.Classes(ctx); err == nil {
+				printClasses(e, page, top, width)
+			}
 		}
 	}
 	if err != nil {
