@@ -193,8 +193,9 @@ int sample(struct bpf_perf_event_data *ctx)
 		if (size > sizeof(*r))
 			size = sizeof(*r);
 	}
-	/* Nobody waits for the record of a worker that moves on. */
-	if (bpf_ringbuf_output(&ring, r, size, still ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+	/* Nobody waits for the record of a worker that moves on, unless all of its
+	 * windows are wanted: what they lack is read from memory that changes. */
+	if (bpf_ringbuf_output(&ring, r, size, still || w->full_every <= 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		count(COUNTER_LOST_RING);
 	return 0;
 }
