@@ -46,11 +46,11 @@ func (*night) Add(api.QuarantineRequest) (api.Quarantine, error) {
 	return api.Quarantine{}, web.ErrRefused
 }
 func (*night) Lift(string, string) error { return web.ErrNotFound }
-func (*night) Classes() []api.Class { return nil }
+func (*night) Classes() []api.Class      { return nil }
 
 func (*night) Signals() api.Signals { return api.Signals{} }
 
-func (*night) Settings() any             { return nil }
+func (*night) Settings() any { return nil }
 
 // Every query of every panel, and every alert that such a night must raise, in a
 // real Prometheus that scrapes a real server.
