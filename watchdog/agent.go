@@ -190,6 +190,7 @@ func (a *Agent) tick() {
 	if now-a.lastScan >= choose(alarm, alarmScanEvery, scanEvery) || a.lastScan == 0 {
 		a.lastScan = now
 		a.scan()
+		a.reportSaturated(now)
 	}
 	if now-a.lastLook >= choose(alarm, alarmEvery, lookEvery-10*time.Millisecond) {
 		a.lastLook = now

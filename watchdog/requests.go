@@ -37,6 +37,9 @@ func (a *Agent) account(w *worker, s bpf.Sample) {
 	}
 }
 
+// overEvery bounds the lines about requests of one worker over their budget.
+const overEvery = time.Second
+
 func (w *worker) class() classes.Key {
 	k := classes.Key{Proxy: w.in.Name, Upstream: w.context.Backend, Phase: phaseOf(w.result.Stack)}
 	if w.hasReq {
@@ -64,6 +67,11 @@ func phaseOf(s stack.Stack) string {
 
 func (a *Agent) overBudget(w *worker, k classes.Key, used time.Duration) {
 	a.classes.Over(k)
+	now := a.clock.mono()
+	if w.overAt != 0 && now-w.overAt < overEvery {
+		return // counted, but a flood of lines would tell nothing more
+	}
+	w.overAt = now
 	request := w.request.Line(a.cfg.ShowQueries)
 	frames := places(w.result.Stack)
 	a.log.Warn("request over its CPU budget", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.String("request", request),
