@@ -49,14 +49,15 @@ func sleepThrough(t *testing.T, name, out string) {
 }
 
 func TestJudgeOfNights(t *testing.T) {
-	good, bad := shot{ended: time.Now(), ok: true}, shot{ended: time.Now()}
+	good, late := shot{ended: time.Now(), ok: true}, shot{ended: time.Now()}
+	bad := shot{ended: time.Now(), cut: true}
 	for _, tt := range []struct {
 		name  string
 		check func(*nightFacts) []string
 		facts nightFacts
 		want  string
 	}{
-		{"nobody down", noneDown, nightFacts{shots: []shot{good, {}}}, ""},
+		{"nobody down", noneDown, nightFacts{shots: []shot{good, late, {}}}, ""},
 		{"others fail", noneDown, nightFacts{shots: []shot{good, bad}}, "1 of 2 requests of others failed"},
 		{"peers down", noneDown, nightFacts{metrics: map[string]float64{"ejections_total": 2}}, "2 peers went down"},
 		{"list refused", allServe, nightFacts{statuses: map[int]int{422: 9}, requests: []int{1, 1}}, ""},

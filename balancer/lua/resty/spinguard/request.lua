@@ -136,6 +136,7 @@ local function settle(request, client, now)
 
     for i, try in ipairs(tries) do
         try.outcome = outcome(connect[i], header[i], status[i], i == #tries)
+        try.connected = tonumber(connect[i]) or 0
         try.lately = load.lately(try.load, client, now)
         count(state, "tries_" .. try.outcome)
 
@@ -154,18 +155,19 @@ end
 -- peer had closed that.
 local function keep(request, now)
     local state, last = request.state, request.tries[#request.tries]
-    local var = ngx.var
+
+    if state.pool.size == 0 then
+        return
+    end
 
     if last and last.outcome == "success" and ngx.status ~= 499
-        and var.upstream_http_connection ~= "close"
+        and ngx.var.upstream_http_connection ~= "close"
     then
         state.pool:put(last.load, now)
     end
 
-    local connected = list(var.upstream_connect_time)
-
-    for i, try in ipairs(request.tries) do
-        if try.reused and (tonumber(connected[i]) or 0) > 0 then
+    for _, try in ipairs(request.tries) do
+        if try.reused and try.connected > 0 then
             count(state, "connections_reused", -1)
             count(state, "connections_opened")
         end
