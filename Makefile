@@ -12,7 +12,7 @@ NFPM_VERSION := v2.43.0
 PACKAGE_VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//;s/-/+/g' | grep . || echo "0+git$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).$$(git rev-parse --short HEAD)")
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench fuzz generate lint install package package-files clean
+.PHONY: help build demo test soak bench fuzz generate lint install package package-files clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: ## all tests (as root; installs what they lack)
 	$(GO) vet ./...
 	luacheck --quiet balancer drill/scenarios
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
+
+soak: build ## negatives again and again: SOAK=3h make soak (default 1h; as root)
+	bin/spinguard drill negatives --for $(or $(SOAK),1h) --out build/soak
 
 bench: build ## measure speed and memory, perf beside it where installed; prints its methods
 	@command -v perf >/dev/null || apt-get install -y -qq linux-perf >/dev/null 2>&1 || true

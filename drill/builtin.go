@@ -34,6 +34,8 @@ func expand(names []string) []string {
 			for _, c := range caseNames() {
 				out = append(out, casePrefix+c)
 			}
+		case "negatives":
+			out = append(out, negatives()...)
 		case "rails", "nights":
 			prefix := strings.TrimSuffix(n, "s") + "-"
 			for _, r := range Names() {
@@ -43,6 +45,19 @@ func expand(names []string) []string {
 			}
 		default:
 			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// negatives names the cases in which the agent must leave everything alone:
+// workers that are busy (kind D) or fine (kind F).
+func negatives() []string {
+	var out []string
+	for _, name := range caseNames() {
+		sc, err := Find(casePrefix + name)
+		if err == nil && (sc.Case.Kind == "D" || sc.Case.Kind == "F") {
+			out = append(out, casePrefix+name)
 		}
 	}
 	return out

@@ -24,7 +24,7 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 
 Scenarios:
 %s
-"cases" stands for all cases, "rails" for all scenarios of rails, "nights" for all nights and their twins.
+"cases" stands for all cases, "negatives" for those where nothing may be done, "rails" for all scenarios of rails, "nights" for all nights and their twins.
 A DIR holds a case.yaml. A name wins over a folder; write ./NAME for the folder.
 
 Flags:
@@ -40,6 +40,7 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	set.StringVar(&opt.Binary, "agent", "", "start this spinguard `program` as the agent (default: this very program)")
 	out := set.String("out", "", "keep results below this `folder` (default: a fresh one)")
 	asJSON := set.Bool("json", false, "print one JSON object per run, and nothing else")
+	span := set.Duration("for", 0, "run the whole list again until this `time` is over")
 	runs := set.Int("runs", 1, "run the whole list this many times")
 	set.Usage = func() {} // told below, where it is known whether it was asked for
 	names, err := parseMixed(set, args)
@@ -64,7 +65,7 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 		fmt.Fprintln(stdio.Err, "drill:", err)
 		return 2
 	}
-	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON}
+	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON, span: *span}
 	return s.run(ctx, scenarios, *runs)
 }
 

@@ -107,7 +107,13 @@ func (s *series) summary(list []Result) {
 		}
 		fmt.Fprintf(s.stdio.Out, "%-24s %s %-12s %s\n", r.Name, word, r.Verdict, r.Timeline.text())
 	}
-	fmt.Fprintf(s.stdio.Out, "%d of %d passed\n", len(list)-failed, len(list))
+	incidents, evicted, rss := 0, 0, int64(0)
+	for i := range list {
+		incidents += len(list[i].Incidents)
+		evicted += list[i].WorkersEvicted
+		rss = max(rss, list[i].Agent.MaxRSSBytes)
+	}
+	fmt.Fprintf(s.stdio.Out, "%d of %d passed; %d incidents, %d workers evicted; agent %d MB at most\n", len(list)-failed, len(list), incidents, evicted, rss>>20)
 }
 
 // text returns "suspected 80, confirmed 310 ms", the steps that happened.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // series runs scenarios one after the other and prints what came out.
@@ -15,12 +16,14 @@ type series struct {
 	opt   Options
 	out   string
 	json  bool
+	span  time.Duration // the list is begun again until it is over
 }
 
 // run returns the exit code.
 func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
 	code, results := 0, []Result{}
-	for n := range runs {
+	began := time.Now()
+	for n := 0; n < runs || time.Since(began) < s.span; n++ {
 		for _, sc := range list {
 			res, err := s.one(ctx, sc, n)
 			if errors.Is(err, ErrUsage) {
