@@ -80,6 +80,9 @@ func TestDrillsWithTheAgent(t *testing.T) {
 			if !res.Passed {
 				t.Errorf("failures: %q\nframes: %q", res.Failures, res.Evidence.Frames)
 			}
+			for _, folder := range res.Incidents {
+				samplesAddUp(t, folder)
+			}
 		})
 	}
 }

@@ -175,9 +175,9 @@ func TestReloadStorm(t *testing.T) {
 		source: strings.Split(string(source), "\n"), wrong: map[string]int{}, cut: map[string]int{}, problems: map[string]int{},
 	}
 	s.run(t.Context(), length/3)
-	openBefore, before := descriptors(t)-len(s.processes), heap()
+	openBefore, before := s.left()
 	s.run(t.Context(), length-length/3)
-	openAfter, after := descriptors(t)-len(s.processes), heap()
+	openAfter, after := s.left()
 	report := fmt.Sprintf("%d workers opened, %d samples (%d more of exiting workers), %d Lua frames, %.2f %% whole, heap %d kB then %d kB, %d and %d descriptors",
 		s.opened, s.samples, s.exiting, s.frames, 100*float64(s.whole)/float64(max(s.samples, 1)), before>>10, after>>10, openBefore, openAfter)
 	t.Log(report)
@@ -197,9 +197,17 @@ func TestReloadStorm(t *testing.T) {
 	if after > before+before/2+4<<20 || openAfter > openBefore+16 {
 		t.Errorf("growth: %s", report)
 	}
-	for _, p := range s.processes {
+}
+
+// left forgets all workers and returns what is in use then: open descriptors
+// and bytes of the heap.
+func (s *storm) left() (open int, bytes uint64) {
+	for pid, p := range s.processes {
+		_ = s.sampler.Unwatch(pid)
 		_ = p.Close()
+		delete(s.processes, pid)
 	}
+	return descriptors(s.t), heap()
 }
 
 // run lets the storm blow for a while.
