@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ func (a *Agent) culpritOf(w *worker) (respond.Culprit, string) {
 		return respond.Culprit{Proxy: w.in.Name, Upstream: c.Upstream, Version: strconv.FormatUint(c.Version, 10)}, c.Digest
 	}
 	for _, rule := range a.cfg.Culprits {
-		if upstream, version, ok := fromLocals(w.result.Stack, rule); ok {
+		if upstream, version, ok := fromLocals(w.result.Stack, rule, w.process); ok {
 			return respond.Culprit{Proxy: w.in.Name, Upstream: upstream, Version: version}, ""
 		}
 	}
@@ -32,19 +33,41 @@ func (a *Agent) culpritOf(w *worker) (respond.Culprit, string) {
 }
 
 // fromLocals reads upstream and version off the innermost frame of the chunk
-// that has both locals.
-func fromLocals(s stack.Stack, rule config.Culprit) (upstream, version string, ok bool) {
+// that has both locals. "upstream.name" is the field of the table in a local.
+func fromLocals(s stack.Stack, rule config.Culprit, t tables) (upstream, version string, ok bool) {
 	for _, f := range s.Frames {
 		if (f.Kind != stack.Lua && f.Kind != stack.Trace) || path.Base(f.File) != rule.Frame {
 			continue
 		}
-		upstream, ok1 := scalar(f.Values, rule.Upstream)
-		version, ok2 := scalar(f.Values, rule.Version)
+		upstream, ok1 := field(f.Values, rule.Upstream, t)
+		version, ok2 := field(f.Values, rule.Version, t)
 		if ok1 && ok2 {
 			return upstream, version, true
 		}
 	}
 	return "", "", false
+}
+
+// Bounds of a path of fields.
+const (
+	fieldsDeep = 4
+	fieldsMax  = 256 // of one table
+)
+
+// field returns the text of a local, or of a field of a table in a local.
+func field(values []stack.Value, path string, t tables) (string, bool) {
+	for range fieldsDeep {
+		name, rest, deeper := strings.Cut(path, ".")
+		if !deeper {
+			return scalar(values, name)
+		}
+		i := slices.IndexFunc(values, func(v stack.Value) bool { return v.Name == name && v.Addr != 0 })
+		if i < 0 {
+			return "", false
+		}
+		values, path = t.Table(values[i].Addr, fieldsMax), rest
+	}
+	return "", false
 }
 
 // scalar returns the text of a string or number with the name.

@@ -28,7 +28,7 @@ func TestCulpritFromLocals(t *testing.T) {
 		{"a native frame", []stack.Frame{{Kind: stack.Native, File: "wrr.lua", Values: []stack.Value{text("name", "shop"), number("version", "2")}}}, "", "", false},
 	}
 	for _, test := range tests {
-		upstream, version, ok := fromLocals(stack.Stack{Frames: test.frames}, rule)
+		upstream, version, ok := fromLocals(stack.Stack{Frames: test.frames}, rule, memory{})
 		if upstream != test.upstream || version != test.version || ok != test.ok {
 			t.Errorf("%s: %q %q %v, want %q %q %v", test.name, upstream, version, ok, test.upstream, test.version, test.ok)
 		}

@@ -56,8 +56,8 @@ type Thresholds struct {
 // Culprit says how to read upstream and version off a stuck Lua stack.
 type Culprit struct {
 	Frame    string `yaml:"frame" doc:"file name of the Lua chunk, such as wrr.lua"`
-	Upstream string `yaml:"upstream" doc:"local or argument that holds the upstream's name"`
-	Version  string `yaml:"version" doc:"local or argument that holds the version"`
+	Upstream string `yaml:"upstream" doc:"local or argument that holds the upstream's name; upstream.name is a field of the table in it"`
+	Version  string `yaml:"version" doc:"local or argument that holds the version, or a field of it"`
 }
 
 // Hook carries a quarantine to a balancer that does not read the ledger.
