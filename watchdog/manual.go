@@ -17,6 +17,9 @@ import (
 
 // Add makes a quarantine by hand. It implements web.Source.
 func (a *Agent) Add(r api.QuarantineRequest) (api.Quarantine, error) {
+	if r.Server != "" {
+		return a.addHold(r)
+	}
 	var made api.Quarantine
 	err := a.ask(func() error {
 		in, err := a.instanceNamed(r.Proxy)

@@ -19,6 +19,7 @@ import (
 	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/proxy/haproxyctl"
 	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/web/api"
 )
 
 // The pattern backtracks for minutes inside of one C function, which HAProxy
@@ -302,4 +303,22 @@ func TestBadHoldsFile(t *testing.T) {
 	if list, err := parseHolds([]byte(`[null, {}, {"id":"h","proxy":"p","backend":"b","server":"s"}]`)); err != nil || len(list) != 1 {
 		t.Error(list, err)
 	}
+}
+
+func TestHoldsAServerByHand(t *testing.T) {
+	h := startHAProxy(t, "admin")
+	a, _ := startAgent(t, t.TempDir(), config.Observe, nil, h.pid)
+	r := api.QuarantineRequest{Upstream: "carts", Server: "first", Seconds: 2, Reason: "it makes threads hang"}
+	q, err := a.Add(r)
+	if err != nil || q.Server != "first" || q.By != "operator" || !h.held() {
+		t.Fatalf("%+v, %v, held %v", q, err, h.held())
+	}
+	if _, err := a.Add(r); err == nil || !strings.Contains(err.Error(), errNotOurs.Error()) {
+		t.Errorf("twice: %v", err)
+	}
+	r.Server = "third"
+	if _, err := a.Add(r); err == nil || !strings.Contains(err.Error(), "no such server") {
+		t.Errorf("a server that is not there: %v", err)
+	}
+	waitFor(t, "the server is back", func() bool { return !h.held() && len(a.holdsNow(t)) == 0 })
 }

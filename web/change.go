@@ -25,16 +25,16 @@ func (s *Server) add(q api.QuarantineRequest) (api.Quarantine, error) {
 
 func checkRequest(q api.QuarantineRequest) error {
 	set := 0
-	for _, v := range []string{q.Version, q.Peer, q.Route} {
+	for _, v := range []string{q.Version, q.Peer, q.Route, q.Server} {
 		if v != "" {
 			set++
 		}
 	}
 	switch {
-	case q.Upstream == "" && q.Route == "":
+	case q.Upstream == "" && (q.Route == "" || q.Server != ""):
 		return fmt.Errorf("%w: upstream is missing", ErrRefused)
 	case set != 1:
-		return fmt.Errorf("%w: exactly one of version, peer and route is needed", ErrRefused)
+		return fmt.Errorf("%w: exactly one of version, peer, route and server is needed", ErrRefused)
 	case strings.TrimSpace(q.Reason) == "":
 		return fmt.Errorf("%w: reason is missing; the next person on call will ask for it", ErrRefused)
 	case q.Seconds < 0 || math.IsNaN(q.Seconds) || q.Seconds > 86400:

@@ -19,6 +19,7 @@ func runQuarantine(e env, args []string) error {
 	f.StringVar(&r.Version, "version", "", "refuse this `VERSION` of it")
 	f.StringVar(&r.Peer, "peer", "", "refuse this peer, `HOST:PORT`")
 	f.StringVar(&r.Route, "route", "", "refuse this `ROUTE`, such as GET /export")
+	f.StringVar(&r.Server, "server", "", "take this `SERVER` of a HAProxy backend (--upstream) out of it")
 	f.StringVar(&r.Reason, "reason", "", "`TEXT` for those who come after you; required to add and lift")
 	length := f.Duration("for", 0, "how long (default: quarantine_base of the agent)")
 	socket := f.socketFlag()

@@ -70,15 +70,16 @@ type Quarantine struct {
 }
 
 // QuarantineRequest is the body of POST /api/quarantines. Exactly one of
-// Version, Peer and Route is set.
+// Version, Peer, Route and Server is set.
 type QuarantineRequest struct {
 	Proxy    string  `json:"proxy"` // may be empty where there is only one
 	Upstream string  `json:"upstream"`
 	Version  string  `json:"version,omitempty"`
 	Peer     string  `json:"peer,omitempty"`
 	Route    string  `json:"route,omitempty"`
-	Seconds  float64 `json:"seconds"` // 0: the agent's default
-	Reason   string  `json:"reason"`  // required
+	Server   string  `json:"server,omitempty"` // of HAProxy; Upstream is its backend
+	Seconds  float64 `json:"seconds"`          // 0: the agent's default
+	Reason   string  `json:"reason"`           // required
 }
 
 // Lift is the body of DELETE /api/quarantines/{id}.
