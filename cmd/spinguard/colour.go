@@ -9,9 +9,9 @@ const (
 	bold   = "1"
 )
 
-// paint colours a text on a terminal, and leaves it alone elsewhere.
+// paint colours a text where colours are welcome.
 func (e env) paint(code, s string) string {
-	if !e.terminal {
+	if !e.colour {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -68,7 +69,8 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 	if asJSON {
 		return printJSON(e.stdout, inc)
 	}
-	p := func(format string, args ...any) { fmt.Fprintf(e.stdout, format, args...) }
+	var text bytes.Buffer
+	p := func(format string, args ...any) { fmt.Fprintf(&text, format, args...) }
 	p("%s\n\n", e.paint(bold, printable(inc.Story)))
 	for _, step := range inc.Timeline.Steps() {
 		p("  %7d ms  %s\n", step.MS, step.Name)
@@ -79,7 +81,7 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 	for _, v := range ev.Values {
 		rows = append(rows, []string{v.Name, v.Text})
 	}
-	table(e.stdout, rows)
+	table(&text, rows)
 	p("\n")
 	for i, frame := range ev.Frames {
 		mark := "  "
@@ -92,7 +94,7 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 		p("\n  %7d ms  %s %s: %s (%s)", a.AtMS, a.Kind, printable(a.Target), a.Result, printable(a.Text))
 	}
 	p("\n")
-	return nil
+	return e.show(text.String())
 }
 
 func exportIncident(e env, c *client.Client, id, out string) error {

@@ -27,7 +27,8 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	terminal       bool // stdout is one: colours and redrawing are welcome
+	terminal       bool // stdout is one: redrawing and paging are welcome
+	colour         bool // and so are colours
 }
 
 // errUsage means that the command line was wrong: exit code 2.
@@ -42,9 +43,10 @@ var errSilent = errors.New("failed")
 func main() {
 	watchdog.SelfTestChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
 	e := env{
 		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		terminal: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == "",
 	}
 	code := exitCode(e, run(e, os.Args[1:]))
 	stop()

@@ -65,10 +65,10 @@ func watchWorkers(e env, c *client.Client) error {
 		var page bytes.Buffer
 		drawWorkers(e, c, &page, width)
 		lines := strings.Split(strings.TrimRight(page.String(), "\n"), "\n")
-		if len(lines) > height-1 {
-			lines = append(lines[:height-2], fmt.Sprintf("... %d more lines", len(lines)-height+2))
+		if room := max(height-2, 1); len(lines) > room+1 {
+			lines = append(lines[:room], fmt.Sprintf("... %d more lines", len(lines)-room))
 		}
-		fmt.Fprint(e.stdout, "\x1b[H\x1b[2J"+strings.Join(lines, "\r\n")+"\r\n")
+		fmt.Fprint(e.stdout, "\x1b[H"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
 		select {
 		case <-e.ctx.Done():
 			return nil
@@ -84,8 +84,9 @@ func drawWorkers(e env, c *client.Client, page *bytes.Buffer, width int) {
 	if err == nil {
 		var list []api.WorkerStatus
 		if list, err = c.Workers(ctx); err == nil {
-			fmt.Fprintf(page, "%s  %s  mode %s  %d samples  agent %.1f s CPU, %d MB  Ctrl-C ends\n\n", time.Now().Format(time.TimeOnly), printable(status.Node),
+			head := fmt.Sprintf("%s  %s  mode %s  %d samples  agent %.1f s CPU, %d MB  Ctrl-C ends", time.Now().Format(time.TimeOnly), printable(status.Node),
 				status.Mode, status.Samples, status.CPUSeconds, status.ResidentBytes>>20)
+			fmt.Fprintf(page, "%s\n\n", cut(head, width))
 			printWorkers(e, page, list, width)
 			if top, err := c.Classes(ctx); err == nil {
 				printClasses(e, page, top, width)
@@ -93,7 +94,7 @@ func drawWorkers(e env, c *client.Client, page *bytes.Buffer, width int) {
 		}
 	}
 	if err != nil {
-		fmt.Fprintln(page, e.paint(red, err.Error()))
+		fmt.Fprintln(page, e.paint(red, cut(err.Error(), width)))
 	}
 }
 

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// show prints a text, through a pager if it is longer than the terminal. In a
+// pipe or file it is printed as it is.
+func (e env) show(text string) error {
+	if e.terminal {
+		_, height, err := term.GetSize(int(os.Stdout.Fd()))
+		if err == nil && strings.Count(text, "\n") >= height && e.page(text) {
+			return nil
+		}
+	}
+	_, err := fmt.Fprint(e.stdout, text)
+	return err
+}
+
+// page hands the text to PAGER, or to less, and says whether that worked.
+// PAGER may have arguments, so a shell reads it, as man and git do.
+func (e env) page(text string) bool {
+	pager := e.getenv("PAGER")
+	if pager == "" {
+		if _, err := exec.LookPath("less"); err != nil {
+			return false
+		}
+		pager = "less"
+	}
+	cmd := exec.CommandContext(e.ctx, "sh", "-c", pager)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewBufferString(text), e.stdout, e.stderr
+	cmd.Env = os.Environ()
+	if e.getenv("LESS") == "" {
+		cmd.Env = append(cmd.Env, "LESS=FRX") // colours; ends where all fits; leaves the text on the screen
+	}
+	return cmd.Run() == nil
+}
