@@ -27,7 +27,7 @@ type nightFacts struct {
 	metrics     map[string]float64 // of the balancer, for the upstream, without prefix
 	requests    []int              // at each backend, once the first lie was told
 	connections []int              // most in any second, at each backend
-	window      time.Duration      // in which statuses were noted
+	window      time.Duration      // in which the noted requests were sent
 	problem     error
 }
 
@@ -86,8 +86,6 @@ func (n *nightRun) note(status int) {
 	defer n.mu.Unlock()
 	n.facts.statuses[status]++
 }
-
-func (n *nightRun) measured(window time.Duration) { n.facts.window = window }
 
 func (n *nightRun) fail(err error) {
 	if err != nil && n.facts.problem == nil {
