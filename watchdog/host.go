@@ -24,8 +24,9 @@ func (a *Agent) collectSignals(ctx context.Context) {
 	c := signals.New()
 	tick := time.NewTicker(signals.Every)
 	defer tick.Stop()
-	told := ""
+	told, goProxies := "", map[int]*goProcess{}
 	for {
+		a.lookAtGoProxies(ctx, goProxies)
 		report, err := c.Collect(a.clock.wall(), a.signalWorkers())
 		if err != nil && err.Error() != told {
 			told = err.Error()

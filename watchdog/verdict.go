@@ -8,12 +8,19 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
 
 // judge passes an observation to the judge and follows its decision. It says
 // whether something must be done at once.
 func (a *Agent) judge(w *worker, o judge.Observation) bool {
+	if w.Kind == proxy.Go {
+		// It has no word of progress, and goroutines change threads: a thread
+		// that is on a CPU all the time is busy, no more. See lookAtGoProxies.
+		w.last = o
+		return false
+	}
 	o.EventWaits, o.Counting = w.waits.read()
 	moved := o.ProgressOK && w.last.ProgressOK && o.Progress != w.last.Progress
 	if moved && w.Started {

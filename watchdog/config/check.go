@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"text/template"
@@ -11,7 +12,7 @@ import (
 
 // check returns the first thing that is wrong, as a *fieldError.
 func (c *Config) check() error {
-	for _, step := range []func() error{c.checkWords, c.checkPlaces, c.checkRates, c.checkThresholds, c.checkCulprits, c.checkHook, c.checkRails, c.checkReceivers} {
+	for _, step := range []func() error{c.checkWords, c.checkPlaces, c.checkRates, c.checkThresholds, c.checkCulprits, c.checkGoPprof, c.checkHook, c.checkRails, c.checkReceivers} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -96,6 +97,24 @@ func (c *Config) checkCulprits() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) checkGoPprof() error {
+	for i, g := range c.GoPprof {
+		u, err := url.Parse(g.URL)
+		if err != nil || u.Scheme != "http" || !loopback(u.Hostname()) {
+			return bad("go_pprof", "entry %d: %q is not an http URL on loopback, such as http://127.0.0.1:2019/debug/pprof", i+1, g.URL)
+		}
+		if g.Proxy == "" {
+			return bad("go_pprof", "entry %d needs the beginning of a proxy's name", i+1)
+		}
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (c *Config) checkHook() error {

@@ -29,6 +29,7 @@ type Config struct {
 	ShowQueries   bool          `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
 	RequestBudget time.Duration `yaml:"request_budget" doc:"CPU time of one request; one that uses more is logged with its stack; 0: no budget"`
 	Culprits      []Culprit     `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
+	GoPprof       []GoPprof     `yaml:"go_pprof" doc:"where Go proxies tell what their goroutines do; asked for only while they are busy"`
 	Hook          Hook          `yaml:"quarantine_hook"`
 	Rails         Rails         `yaml:"rails"`
 	Retention     Retention     `yaml:"retention"`
@@ -58,6 +59,12 @@ type Culprit struct {
 	Frame    string `yaml:"frame" doc:"file name of the Lua chunk, such as wrr.lua"`
 	Upstream string `yaml:"upstream" doc:"local or argument that holds the upstream's name; upstream.name is a field of the table in it"`
 	Version  string `yaml:"version" doc:"local or argument that holds the version, or a field of it"`
+}
+
+// GoPprof says where a Go proxy answers pprof.
+type GoPprof struct {
+	Proxy string `yaml:"proxy" doc:"beginning of the proxy's name, such as caddy"`
+	URL   string `yaml:"url" doc:"its pprof endpoint on loopback, such as http://127.0.0.1:2019/debug/pprof"`
 }
 
 // Hook carries a quarantine to a balancer that does not read the ledger.

@@ -22,3 +22,16 @@ func TestExamplesOfCulprits(t *testing.T) {
 		}
 	}
 }
+
+func TestBadGoPprof(t *testing.T) {
+	for text, want := range map[string]string{
+		"go_pprof: [{proxy: caddy, url: \"http://10.0.0.1:2019/debug/pprof\"}]": "loopback",
+		"go_pprof: [{proxy: caddy, url: \"ftp://127.0.0.1/\"}]":                 "loopback",
+		"go_pprof: [{url: \"http://127.0.0.1:2019/debug/pprof\"}]":              "beginning of a proxy's name",
+		"request_budget: 1ms": "request_budget",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
