@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -83,18 +84,32 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 	}
 	table(&text, rows)
 	p("\n")
-	for i, frame := range ev.Frames {
-		mark := "  "
-		if i == ev.Hot {
-			mark = "> "
-		}
-		p("%s%s\n", mark, printable(frame))
-	}
+	printFrames(&text, ev)
 	for _, a := range inc.Actions {
 		p("\n  %7d ms  %s %s: %s (%s)", a.AtMS, a.Kind, printable(a.Target), a.Result, printable(a.Text))
 	}
 	p("\n")
 	return e.show(text.String())
+}
+
+// printFrames prints the stack, leaf first; a function that calls itself over
+// and over takes one line.
+func printFrames(w io.Writer, ev incident.Evidence) {
+	for i := 0; i < len(ev.Frames); {
+		n := 1
+		for i+n < len(ev.Frames) && ev.Frames[i+n] == ev.Frames[i] {
+			n++
+		}
+		mark, times := "  ", ""
+		if ev.Hot >= i && ev.Hot < i+n {
+			mark = "> "
+		}
+		if n > 1 {
+			times = fmt.Sprintf("  (%d times)", n)
+		}
+		fmt.Fprintf(w, "%s%s%s\n", mark, printable(ev.Frames[i]), times)
+		i += n
+	}
 }
 
 func exportIncident(e env, c *client.Client, id, out string) error {

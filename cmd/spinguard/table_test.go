@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/web/api"
 )
 
@@ -28,5 +29,13 @@ func TestWorkersFitTheWidth(t *testing.T) {
 	printWorkers(env{}, &out, list, 0)
 	if !bytes.Contains(out.Bytes(), []byte("shop version 2")) || bytes.Contains(out.Bytes(), []byte("\x1b")) {
 		t.Errorf("in a pipe: %s", out.String())
+	}
+}
+
+func TestRecursionTakesOneLine(t *testing.T) {
+	var out bytes.Buffer
+	printFrames(&out, incident.Evidence{Frames: []string{"pcre", "pcre", "pcre", "match (a.lua:1)", "main\x1b[2J"}, Hot: 3})
+	if want := "  pcre  (3 times)\n> match (a.lua:1)\n  main?[2J\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
