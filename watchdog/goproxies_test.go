@@ -58,10 +58,16 @@ func TestGoroutinesOfABusyGoProxy(t *testing.T) {
 	a, _ := startAgent(t, t.TempDir(), config.Enforce, func(c *config.Config) {
 		c.GoPprof = []config.GoPprof{{Proxy: "caddy", URL: base}}
 	}, pid)
+	waitFor(t, "a second of CPU time", func() bool {
+		cpu, err := processCPU(pid)
+		return err == nil && cpu > time.Second
+	})
 	known := map[int]*goProcess{}
+	if a.lookAtGoProxies(t.Context(), known); known[pid] == nil || known[pid].cpu < time.Second {
+		t.Errorf("%+v", known)
+	}
 	waitFor(t, "the goroutines are told", func() bool {
-		time.Sleep(200 * time.Millisecond) // the CPU time is counted in ticks of 10 ms
-		a.lookAtGoProxies(t.Context(), known)
+		a.tellGoroutines(t.Context(), a.Workers()[0])
 		for _, e := range a.feed.Recent() {
 			if e.Kind == "goroutines" && strings.Contains(e.Text, "4 x main.spinsForNothing (main.go:10)") {
 				return true
