@@ -35,10 +35,12 @@ func (a *Agent) addHold(r api.QuarantineRequest) (api.Quarantine, error) {
 		}
 		addresses = h.addresses(in)
 		a.holds = append(a.holds, h)
-		return a.saveHolds()
+		if err = a.saveHolds(); err != nil {
+			a.dropHold(h)
+		}
+		return err
 	})
 	if err != nil {
-		_ = a.ask(func() error { a.dropHold(h); return nil })
 		return api.Quarantine{}, err
 	}
 	failure := takeOut(addresses, h.Backend, h.Server)
