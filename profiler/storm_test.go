@@ -124,7 +124,10 @@ func (s *storm) misnamed(f stack.Frame) string {
 			last++
 		}
 		name := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
-		if first > len(s.source) || !strings.Contains(s.source[first-1], name+"(") || f.Line < first || f.Line > last+1 {
+		// A function without a name at that instant is told by its place.
+		named := first <= len(s.source) && strings.Contains(s.source[first-1], name+"(") ||
+			f.Function == fmt.Sprintf("function <storm.lua:%d>", first)
+		if !named || f.Line < first || f.Line > last+1 {
 			return fmt.Sprintf("storm.lua:%d is %q, which begins at %d", f.Line, f.Function, first)
 		}
 	}

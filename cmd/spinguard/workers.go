@@ -125,7 +125,11 @@ func printWorkers(e env, w io.Writer, list []api.WorkerStatus, width int) {
 		fmt.Fprintln(w, line)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(w, "no proxy is running on this host, or none that the agent may watch")
+		text := "no proxy is running on this host, or none that the agent may watch"
+		if width > 0 {
+			text = cut(text, width)
+		}
+		fmt.Fprintln(w, text)
 	}
 }
 
