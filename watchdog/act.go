@@ -135,6 +135,7 @@ func (a *Agent) evict(e *episode, action respond.Action) bool {
 		e.note(now, "note", fmt.Sprintf("worker %d moves on again: left alone", m.pid))
 		return true
 	}
+	a.judgeEpisode(e) // who else hangs is known now, and gone afterwards
 	target := fmt.Sprintf("worker %d (pid %d)", m.w.Index+1, m.pid)
 	if err := a.rails.Evict(now); err != nil {
 		a.once(e, "evict", target, err.Error())

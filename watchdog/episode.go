@@ -162,7 +162,8 @@ func (a *Agent) judgeEpisode(e *episode) {
 		// Later the worker may be gone, and with it what its memory tells.
 		a.describe(e, w)
 	}
-	e.describeLock(main)
+	a.describeLock(e, main)
+	e.inc.WorkersStuck = e.mostStuck()
 }
 
 // mainMember returns the owner of the lock, or the first member.
@@ -189,14 +190,15 @@ func (e *episode) mainMember() *member {
 }
 
 // describeLock names holder and victims where a lock is involved.
-func (e *episode) describeLock(main *member) {
+// A worker that has waited too short for a verdict of its own is a victim too.
+func (a *Agent) describeLock(e *episode, main *member) {
 	var victims []incident.Worker
-	for _, m := range e.members {
-		if m != main && m.w != nil && m.verdict == judge.LockVictim {
-			victims = append(victims, workerName(m.w))
+	for _, w := range a.workers {
+		if w != main.w && w.in == main.w.in && w.lockOwner == main.pid && w.decision.Wall >= a.cfg.Thresholds.Suspect {
+			victims = append(victims, workerName(w))
 		}
 	}
-	if len(victims) == 0 {
+	if len(victims) == 0 || (e.inc.Lock != nil && len(victims) < len(e.inc.Lock.Victims)) {
 		return
 	}
 	slices.SortFunc(victims, func(a, b incident.Worker) int { return a.Index - b.Index })
@@ -212,6 +214,9 @@ func (e *episode) mostStuck() int {
 		if m.verdict.Stuck() {
 			stuck++
 		}
+	}
+	if e.inc.Lock != nil {
+		stuck = max(stuck, 1+len(e.inc.Lock.Victims))
 	}
 	return max(stuck, e.inc.WorkersStuck)
 }

@@ -29,7 +29,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, RunDelay: look.RunDelay, Throttled: look.Throttled,
 	}
 	if look.InEventWait {
-		w.serves = w.Started
+		w.serves, w.lockOwner = w.Started, 0
 	} else {
 		a.lookCloser(w, look, &o)
 	}
