@@ -21,6 +21,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	if err != nil {
 		return // it ended; the scan will say so
 	}
+	now = a.clock.mono() // what was seen is no older than this
 	w.look = look
 	w.showShare(look, now)
 	o := judge.Observation{

@@ -60,7 +60,11 @@ func (a *Agent) transition(w *worker, d judge.Decision) {
 		if d.Verdict != judge.Spinning {
 			w.forgetBefore(w.stallFrom)
 		}
-		w.suspectedAt, w.cpuAt, w.delayAt = w.last.Now, w.last.CPUTime, w.look.RunDelay
+		began := w.last.Now
+		if d.Seen != 0 && (d.Verdict == judge.Blocked || d.Verdict == judge.LockVictim) {
+			began = d.Seen // nobody was alarmed when it fell asleep
+		}
+		w.suspectedAt, w.cpuAt, w.delayAt = began, w.last.CPUTime, w.look.RunDelay
 		w.dropped, w.blind = 0, 0
 		w.lostAt = a.losses()
 	case !bad:

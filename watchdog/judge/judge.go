@@ -95,6 +95,7 @@ type Decision struct {
 	Stall   time.Duration // length of the current standstill, or of the spinning; 0 if none
 	Ended   time.Duration // a standstill or a turn of this length ended with this observation
 	Wall    time.Duration // wall time of the current standstill
+	Seen    time.Duration // when a look first saw the current standstill; 0: none did
 	Over    time.Duration // wall time of the one that ended
 	Before  Verdict       // the verdict before this observation
 	Close   bool          // wish: copy the windows with every sample
@@ -155,7 +156,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	s.last = o
 	s.wish(&d, l)
 	d.Verdict, d.Reason, d.Stall = s.verdict, s.reason, s.stall.length()
-	d.Wall = o.Now - s.stall.from
+	d.Wall, d.Seen = o.Now-s.stall.from, s.stall.seenAt
 	if s.clock.proven {
 		d.Stall = max(d.Stall, s.clock.still)
 	}

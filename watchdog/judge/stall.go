@@ -19,6 +19,8 @@ type stall struct {
 	delayFrom time.Duration // RunDelay then
 	delay     time.Duration // waited for a CPU since
 	looks     int           // that saw it asleep outside of its wait
+	seen      bool          // by a look
+	seenAt    time.Duration // when first
 	lastLook  time.Duration
 	cpu       time.Duration // CPU time charged since
 }
@@ -162,8 +164,13 @@ func (t *turn) newHandler(activity uint64) bool {
 
 // look adds what a look from outside saw.
 func (s *State) look(o Observation) {
-	s.stall.wall += min(o.Now-s.stall.lastLook, longestGap)
-	s.stall.lastLook = o.Now
+	if !s.stall.seen {
+		s.stall.seenAt = o.Now
+	} else {
+		s.stall.wall += min(o.Now-s.stall.lastLook, longestGap)
+	}
+	// Until the first look that saw no progress it may have been well.
+	s.stall.seen, s.stall.lastLook = true, o.Now
 	if o.Asleep {
 		s.stall.looks++
 	}
