@@ -137,6 +137,10 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	if !s.seen {
 		s.seen = true
 		s.restart(o)
+		if o.Starting {
+			// It has not turned its loop since its birth, seen or not.
+			s.stall.cpuFrom, s.stall.sampled = 0, o.CPUTime
+		}
 		s.turn.cpuFrom = o.CPUTime
 		s.window.restart(o)
 	}

@@ -238,6 +238,18 @@ func TestSpinningHasALength(t *testing.T) {
 	}
 }
 
+func TestAStartUpIsMeasuredFromItsBirth(t *testing.T) {
+	w := newWorld()
+	w.o.Starting, w.o.CPUTime = true, 900*msec // found late
+	w.observe()
+	w.run(1100*msec, steady, 1, nil)
+	w.o.Starting = false
+	w.run(steady, steady, 1, func(int) { w.o.Progress++ })
+	if w.ended < 1900*msec || w.ended > 2100*msec {
+		t.Errorf("a start-up of %v, want about 2 s", w.ended)
+	}
+}
+
 func TestALiarStaysOneBetweenItsSamples(t *testing.T) {
 	w := newWorld()
 	w.observe()
