@@ -38,6 +38,20 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// need returns where a program is. Without it the test is skipped, or fails
+// where nothing may be skipped.
+func need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	switch {
+	case err != nil && os.Getenv("REQUIRE_BPF") != "":
+		t.Fatal(err)
+	case err != nil:
+		t.Skip(err)
+	}
+	return path
+}
+
 // agentProcess is a running agent with folders of its own.
 type agentProcess struct {
 	t      *testing.T
@@ -162,10 +176,7 @@ http {
 }
 
 func TestAgentWithoutBPFSaysSoAndStillSeesBlockedWorkers(t *testing.T) {
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
-		t.Skip(err)
-	}
+	setpriv := need(t, "setpriv")
 	address, master := startNginx(t)
 	a := startAgent(t, fmt.Sprintf("masters: [%d]\n", master), setpriv, "--bounding-set=-bpf,-perfmon,-sys_admin")
 	status, err := a.client.Status(context.Background())

@@ -52,10 +52,7 @@ func TestBashCompletes(t *testing.T) {
 }
 
 func TestZshReadsItsCompletion(t *testing.T) {
-	zsh, err := exec.LookPath("zsh")
-	if err != nil {
-		t.Skip("no zsh")
-	}
+	zsh := need(t, "zsh")
 	text, _, _ := call(t, "completion", "zsh")
 	script := filepath.Join(t.TempDir(), "_spinguard")
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
@@ -85,10 +82,7 @@ func TestManual(t *testing.T) {
 	if n := len(command{name: "quarantine", run: runQuarantine}.options()); n < 8 {
 		t.Errorf("%d options of quarantine found in its help", n)
 	}
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("no groff")
-	}
+	groff := need(t, "groff")
 	cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z")
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {

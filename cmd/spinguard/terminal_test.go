@@ -40,9 +40,7 @@ type screen struct {
 
 func newScreen(t *testing.T, width, height int, command string) screen {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux")
-	}
+	need(t, "tmux")
 	dir, err := os.MkdirTemp("", "tm")
 	if err != nil {
 		t.Fatal(err)
