@@ -20,6 +20,7 @@ type instance struct {
 	upstreams  map[string]bool
 	entries    []balancer.Entry // in force, as last read
 	readAt     time.Duration
+	usual      usual
 }
 
 // Upstreams are learned from crumbs, which the proxy writes: the set is bounded.

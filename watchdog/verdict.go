@@ -27,10 +27,11 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 		w.serves = true
 	}
 	var d judge.Decision
-	w.judge, d = judge.Judge(w.judge, o, a.limits())
+	w.judge, d = judge.Judge(w.judge, o, a.limits(w.in, o.Now))
 	w.last, w.decision = o, d
 	if d.Ended >= a.cfg.Thresholds.Suspect {
 		a.stallEnded(w, d)
+		w.in.usual.learn(d, o.Now)
 	}
 	if d.Changed() {
 		a.transition(w, d)
@@ -43,9 +44,10 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 	return false
 }
 
-func (a *Agent) limits() judge.Limits {
+func (a *Agent) limits(in *instance, now time.Duration) judge.Limits {
 	t := a.cfg.Thresholds
-	return judge.Limits{Suspect: t.Suspect, Runaway: t.Runaway, Blocked: t.Blocked, Window: t.Spinning, Young: t.Young, Turn: turnLimit}
+	return judge.Limits{Suspect: t.Suspect, Runaway: t.Runaway, Blocked: t.Blocked, Window: t.Spinning, Young: t.Young, Turn: turnLimit,
+		Usual: in.usual.length(now)}
 }
 
 // turnLimit is how much CPU time one turn of the loop may spend on timers alone.

@@ -57,6 +57,7 @@ type Limits struct {
 	Window  time.Duration // how long a worker must spin to be called spinning
 	Young   time.Duration // what a starting worker may use before its first turn
 	Turn    time.Duration // how long one turn may serve timers, without a request that ends
+	Usual   time.Duration // the longest standstill of this proxy that ended by itself of late
 }
 
 // Observation is one thing seen of a worker: a sample of it on a CPU, or a
@@ -141,7 +142,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 			// It has not turned its loop since its birth, seen or not.
 			s.stall.cpuFrom, s.stall.sampled = 0, o.CPUTime
 		}
-		s.turn.cpuFrom = o.CPUTime
+		s.turn.timers.restart(o)
 		s.window.restart(o)
 	}
 	if o.RunDelay > 0 {

@@ -10,14 +10,18 @@ const (
 	steady = time.Second / 49
 )
 
-func limits() Limits {
+func limits() Limits { return limitsAfter(0) }
+
+// limitsAfter are those of a proxy whose handlers were seen to end after d.
+func limitsAfter(d time.Duration) Limits {
 	return Limits{Suspect: 100 * msec, Runaway: 300 * msec, Blocked: time.Second, Window: 2 * time.Second,
-		Young: 10 * time.Second, Turn: 3 * time.Second}
+		Young: 10 * time.Second, Turn: 3 * time.Second, Usual: d}
 }
 
 // world makes observations of one worker, step by step.
 type world struct {
 	o     Observation
+	usual time.Duration
 	state State
 	last  Decision
 	seen  map[Verdict]bool
@@ -32,7 +36,7 @@ func newWorld() *world {
 
 // observe judges the current observation.
 func (w *world) observe() {
-	w.state, w.last = Judge(w.state, w.o, limits())
+	w.state, w.last = Judge(w.state, w.o, limitsAfter(w.usual))
 	w.seen[w.last.Verdict] = true
 	w.ended = max(w.ended, w.last.Ended)
 }
@@ -212,6 +216,39 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatUsuallyEndsIsGivenALittleLonger(t *testing.T) {
+	for _, c := range []struct {
+		usual, runs time.Duration
+		proven      bool
+		want        Verdict
+	}{
+		{0, 330 * msec, false, Runaway},
+		{200 * msec, 330 * msec, false, Runaway}, // of no matter
+		{320 * msec, 390 * msec, false, Suspect},
+		{320 * msec, 405 * msec, false, Runaway},
+		{320 * msec, 305 * msec, true, Runaway},
+		{5 * time.Second, 480 * msec, false, Suspect},
+		{5 * time.Second, 495 * msec, false, Runaway}, // never much longer
+	} {
+		w := newWorld()
+		w.usual, w.o.Proven = c.usual, c.proven
+		w.observe()
+		w.run(c.runs, msec, 1, nil)
+		if w.last.Verdict != c.want {
+			t.Errorf("%v, usual are %v, proven %v: %s (%s), want %s", c.runs, c.usual, c.proven, w.last.Verdict, w.last.Reason, c.want)
+		}
+	}
+}
+
+func TestATurnOfTimersThatNeverEndsIsOneStandstill(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(limits().Turn+5*steady, steady, 1, func(i int) { w.o.Activity = uint64(1 + i) })
+	if w.last.Verdict != Runaway || w.last.Stall < limits().Turn {
+		t.Errorf("%s for %v (%s), want a runaway of %v", w.last.Verdict, w.last.Stall, w.last.Reason, limits().Turn)
 	}
 }
 

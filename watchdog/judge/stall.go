@@ -11,10 +11,7 @@ const leastSamples = 5
 
 // stall is the standstill that a worker is in.
 type stall struct {
-	from      time.Duration // Now of the last progress
-	cpuFrom   time.Duration // CPUTime then
-	sampled   time.Duration // CPU time that the samples since stand for
-	samples   int
+	stretch                 // since the last progress
 	wall      time.Duration // wall time that looks cover
 	delayFrom time.Duration // RunDelay then
 	delay     time.Duration // waited for a CPU since
@@ -22,16 +19,11 @@ type stall struct {
 	seen      bool          // by a look
 	seenAt    time.Duration // when first
 	lastLook  time.Duration
-	cpu       time.Duration // CPU time charged since
 }
 
 // length is the stall by its strictest clock: CPU time, or asleep the wall.
 func (s stall) length() time.Duration {
-	cpu := min(s.cpu, s.sampled)
-	if s.samples < leastSamples {
-		cpu = 0
-	}
-	return max(cpu, s.asleep())
+	return max(s.stretch.length(), s.asleep())
 }
 
 // asleep is the wall time that the worker spent neither on a CPU nor waiting
@@ -49,7 +41,8 @@ const leastLooks = 3
 
 // restart begins a new standstill now.
 func (s *State) restart(o Observation) {
-	s.stall = stall{from: o.Now, cpuFrom: o.CPUTime, lastLook: o.Now, delayFrom: s.runDelay}
+	s.stall = stall{lastLook: o.Now, delayFrom: s.runDelay}
+	s.stall.stretch.restart(o)
 }
 
 // progress moves the stall's clocks on. It returns the length of the
@@ -60,13 +53,12 @@ func (s *State) progress(o Observation, l Limits) time.Duration {
 		s.restart(o)
 		return ended
 	}
-	if o.Weight > 0 {
-		s.stall.sampled += o.Weight
-		s.stall.samples++
-	}
-	s.stall.cpu = max(s.stall.cpu, o.CPUTime-s.stall.cpuFrom)
+	s.stall.add(o)
 	if o.Weight == 0 {
 		s.look(o)
+	}
+	if t := s.turn.timers; t.length() >= l.Turn && t.cpuFrom < s.stall.cpuFrom {
+		s.stall.stretch = t // seen from here, nothing in this turn was progress
 	}
 	return 0
 }
@@ -81,7 +73,7 @@ func (s *State) moved(o Observation, l Limits) bool {
 	s.turn.measure(o, wordMoved)
 	handlerEnded := s.turn.newHandler(o.Activity)
 	if wordMoved || requestEnded || o.InWait || o.Stopped {
-		s.turn.cpuFrom = o.CPUTime
+		s.turn.timers.restart(o)
 		if !requestEnded {
 			s.turn.seen = 0
 		}
@@ -89,7 +81,8 @@ func (s *State) moved(o Observation, l Limits) bool {
 	}
 	// Other handlers run within one turn, such as timers that fell due
 	// together. That is progress, unless the turn never ends.
-	return handlerEnded && o.CPUTime-s.turn.cpuFrom < l.Turn
+	s.turn.timers.add(o)
+	return handlerEnded && s.turn.timers.length() < l.Turn
 }
 
 // turn is what was seen within the current turn of the loop.
@@ -98,16 +91,40 @@ type turn struct {
 	wordOK  bool
 	handler uint64
 	picks   uint64
-	cpuFrom time.Duration // CPUTime when the word moved or a request ended
-	request [8]uint64     // requests seen
+	request [8]uint64 // requests seen
 	seen    int
 
-	begun   bool
-	began   time.Duration // CPUTime when the word moved
-	cpu     time.Duration // since then
-	sampled time.Duration
+	begun  bool
+	whole  stretch       // since the word moved
+	timers stretch       // since the word moved or a request ended
+	ended  time.Duration // length of the turn that this observation ends
+}
+
+// stretch is CPU time since some moment, by both clocks.
+type stretch struct {
+	from    time.Duration // Now at its begin
+	cpuFrom time.Duration // CPUTime then
+	cpu     time.Duration // charged since
+	sampled time.Duration // that the samples since stand for
 	samples int
-	ended   time.Duration // length of the turn that this observation ends
+}
+
+func (s *stretch) restart(o Observation) { *s = stretch{from: o.Now, cpuFrom: o.CPUTime} }
+
+func (s *stretch) add(o Observation) {
+	s.cpu = max(s.cpu, o.CPUTime-s.cpuFrom)
+	if o.Weight > 0 {
+		s.sampled += o.Weight
+		s.samples++
+	}
+}
+
+// length is the lesser of both clocks.
+func (s *stretch) length() time.Duration {
+	if s.samples < leastSamples {
+		return 0
+	}
+	return min(s.cpu, s.sampled)
 }
 
 // measure follows how long the turn takes by the CPU clock, whatever it serves
@@ -115,17 +132,12 @@ type turn struct {
 func (t *turn) measure(o Observation, wordMoved bool) {
 	t.ended = 0
 	if wordMoved || o.InWait || o.Stopped || !t.begun {
-		if t.samples >= leastSamples {
-			t.ended = min(t.cpu, t.sampled)
-		}
-		t.begun, t.began, t.cpu, t.sampled, t.samples = true, o.CPUTime, 0, 0, 0
+		t.ended = t.whole.length()
+		t.begun = true
+		t.whole.restart(o)
 		return
 	}
-	t.cpu = max(t.cpu, o.CPUTime-t.began)
-	if o.Weight > 0 {
-		t.sampled += o.Weight
-		t.samples++
-	}
+	t.whole.add(o)
 }
 
 // newRequest says that another request is being worked on than before. One
@@ -188,12 +200,19 @@ const longestGap = 300 * time.Millisecond
 // threshold is this part of itself higher there.
 const doubt = 12
 
+// patience is the threshold for a handler of which nothing proves that it must
+// be quick. Where such handlers are known to end by themselves a little later,
+// it is a quarter above theirs: the same handler would else be a line of the
+// log now and an incident then, by the noise of the clock.
+func patience(l Limits) time.Duration {
+	least := l.Runaway + l.Runaway/doubt
+	most := least + least/2
+	return max(least, min(l.Usual+l.Usual/4, most))
+}
+
 // onCPU judges a worker that uses CPU and makes no progress.
 func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
-	cpu := min(s.stall.cpu, s.stall.sampled)
-	if s.stall.samples < leastSamples {
-		return Healthy, ""
-	}
+	cpu := s.stall.stretch.length()
 	if o.Starting {
 		if cpu >= l.Young {
 			return Runaway, fmt.Sprintf("%s of CPU in its start-up without a first turn of the loop (grace of %s used up)", ms(cpu), ms(l.Young))
@@ -206,7 +225,7 @@ func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
 	}
 	runaway := l.Runaway
 	if !o.Proven {
-		runaway += runaway / doubt
+		runaway = patience(l)
 	}
 	switch {
 	case cpu >= runaway && lock != 0 && !o.SelfOwned:
