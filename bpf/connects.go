@@ -28,17 +28,18 @@ type Tally struct {
 }
 
 // Connects counts the TCP connects of some processes, as the kernel sees them.
-// It costs each change of state of any socket of the host a moment, so it is
-// open only while somebody wants to know. One goroutine uses it and closes it.
+// Attached it costs each change of state of any socket of the host a moment, so
+// it is attached only while somebody wants to know. One goroutine uses it and
+// closes it.
 type Connects struct {
 	objects connectsObjects
-	link    link.Link
+	link    link.Link // nil: not attached
 	owners  map[int]bool
 }
 
-// OpenConnects loads the counter and attaches it; nobody is counted before
-// SetOwners. It needs what Open needs. Errors are *RefusedError.
-func OpenConnects() (_ *Connects, err error) {
+// LoadConnects loads the counter; it counts nothing before Attach. It needs
+// what Open needs. Errors are *RefusedError.
+func LoadConnects() (_ *Connects, err error) {
 	c := &Connects{owners: map[int]bool{}}
 	defer func() {
 		if err != nil {
@@ -58,11 +59,52 @@ func OpenConnects() (_ *Connects, err error) {
 	if err := errors.Join(spec.Variables["ns_dev"].Set(ns.Dev), spec.Variables["ns_ino"].Set(ns.Ino)); err != nil {
 		return nil, err
 	}
-	if err := spec.LoadAndAssign(&c.objects, nil); err != nil {
-		return nil, err
+	return c, spec.LoadAndAssign(&c.objects, nil)
+}
+
+// Attach starts counting, from nothing. Since Linux 5.19 it needs no
+// capability. An attached counter is left alone.
+func (c *Connects) Attach() error {
+	if c.link != nil {
+		return nil
 	}
-	c.link, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: "inet_sock_set_state", Program: c.objects.SetState})
-	return c, err
+	// What is left of the last time is of sockets whose end nobody saw.
+	if err := errors.Join(clearMap[uint64](c.objects.Connections), clearMap[connectsPeer](c.objects.Peers)); err != nil {
+		return err
+	}
+	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: "inet_sock_set_state", Program: c.objects.SetState})
+	if err != nil {
+		return explainConnects(err)
+	}
+	c.link = l
+	return nil
+}
+
+// Attached says whether connects are being counted.
+func (c *Connects) Attached() bool { return c.link != nil }
+
+// Detach stops counting. The tallies stay until the next Attach.
+func (c *Connects) Detach() error {
+	if c.link == nil {
+		return nil
+	}
+	err := c.link.Close()
+	c.link = nil
+	return err
+}
+
+func clearMap[K any](m *ebpf.Map) error {
+	for {
+		var key K
+		if err := m.NextKey(nil, &key); errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := m.Delete(&key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+	}
 }
 
 func explainConnects(err error) error {
@@ -73,8 +115,8 @@ func explainConnects(err error) error {
 	return err
 }
 
-// SetOwners says whose connects are counted from now on. What was counted of
-// others is forgotten.
+// SetOwners says whose connects are counted from now on, at most 1,024
+// processes. What was counted of others is forgotten.
 func (c *Connects) SetOwners(pids []int) error {
 	wanted := map[int]bool{}
 	for _, pid := range pids {
@@ -148,11 +190,4 @@ func (t *connectsTally) decode() Tally {
 }
 
 // Close detaches the counter and frees it. It may be called twice.
-func (c *Connects) Close() error {
-	var err error
-	if c.link != nil {
-		err = c.link.Close()
-		c.link = nil
-	}
-	return errors.Join(err, c.objects.Close())
-}
+func (c *Connects) Close() error { return errors.Join(c.Detach(), c.objects.Close()) }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +14,10 @@ import (
 
 func openConnects(t *testing.T) *Connects {
 	t.Helper()
-	c, err := OpenConnects()
+	c, err := LoadConnects()
+	if err == nil {
+		err = c.Attach()
+	}
 	if err != nil {
 		if os.Getenv("REQUIRE_BPF") != "" {
 			t.Fatal(err)
@@ -141,5 +145,43 @@ func TestCountsConnectsThatFail(t *testing.T) {
 	_, _ = net.Dial("tcp", "127.0.0.1:1")
 	if all, _, err := c.Read(); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v; nobody is watched", all, err)
+	}
+}
+
+// An agent that has dropped what only its start needed attaches it later.
+func TestConnectsAreAttachedWithoutCapabilities(t *testing.T) {
+	c := openConnects(t)
+	if err := c.SetOwners([]int{os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = net.Dial("tcp", "127.0.0.1:1")
+	if err := c.Detach(); err != nil || c.Attached() {
+		t.Fatal(err)
+	}
+	_, _ = net.Dial("tcp", "127.0.0.1:1")
+	address := netip.MustParseAddrPort("127.0.0.1:1")
+	if got := c.of(t, address); got.Refused != 1 {
+		t.Errorf("detached: %+v", got)
+	}
+	if thisHost().before(5, 19) {
+		t.Skip("before 5.19 also the maps want CAP_BPF")
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		none := [2]unix.CapUserData{}
+		err := unix.Capset(&header, &none[0])
+		if err == nil {
+			err = c.Attach()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	_, _ = net.Dial("tcp", "127.0.0.1:1")
+	if got, want := c.of(t, address), (Tally{Begun: 1, Refused: 1}); got != want {
+		t.Errorf("attached anew: %+v, want %+v", got, want)
 	}
 }
