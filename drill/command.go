@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 Scenarios:
 %s
 "cases" stands for all cases, "negatives" for those where nothing may be done, "rails" for all scenarios of rails, "nights" for all nights and their twins.
-A DIR holds a case.yaml. A name wins over a folder; write ./NAME for the folder.
+A DIR holds a case.yaml; plain files beside such folders are skipped, so DIR/* works. A name wins over a folder; write ./NAME for the folder.
 
 Flags:
 `
@@ -56,6 +57,10 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	case *runs < 1 || *runs > 10_000:
 		fmt.Fprintf(stdio.Err, "drill: --runs %d is not between 1 and 10000\n", *runs)
 		return 2
+	}
+	names, skipped := withoutFiles(names)
+	for _, n := range skipped {
+		fmt.Fprintf(stdio.Err, "drill: %s is a plain file, not a case folder: skipped\n", n)
 	}
 	scenarios, err := findAll(names)
 	if err == nil {
@@ -91,6 +96,22 @@ func parseMixed(set *flag.FlagSet, args []string) ([]string, error) {
 		}
 		names, args = append(names, rest[0]), rest[1:]
 	}
+}
+
+// withoutFiles drops plain files among other names: DIR/* matches what lies
+// beside the case folders too. Alone they are a mistake, which Find tells.
+func withoutFiles(names []string) (kept, skipped []string) {
+	for _, n := range names {
+		if st, err := os.Stat(n); err == nil && st.Mode().IsRegular() && !slices.Contains(Names(), n) {
+			skipped = append(skipped, n)
+		} else {
+			kept = append(kept, n)
+		}
+	}
+	if len(kept) == 0 {
+		return names, nil
+	}
+	return kept, skipped
 }
 
 func findAll(names []string) ([]*Scenario, error) {

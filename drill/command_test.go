@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,29 @@ func TestCommandUsedWrongly(t *testing.T) {
 		if code != 2 || !strings.Contains(err, tt.want) || out != "" {
 			t.Errorf("drill %s: code %d, stdout %q, stderr %q; want 2 and %s", tt.args, code, out, err, tt.want)
 		}
+	}
+}
+
+func TestPlainFilesBesideCasesAreSkipped(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "README.md"), filepath.Join(dir, "shop")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	kept, skipped := withoutFiles([]string{file, folder, "gcd-nan"})
+	if !slices.Equal(kept, []string{folder, "gcd-nan"}) || !slices.Equal(skipped, []string{file}) {
+		t.Errorf("kept %q, skipped %q", kept, skipped)
+	}
+	// The folder without a case.yaml is still a mistake.
+	code, _, stderr := command(t, file, folder)
+	if code != 2 || strings.Count(stderr, "README.md is a plain file") != 1 || !strings.Contains(stderr, "shop holds no case.yaml") {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+	if code, _, stderr = command(t, file); code != 2 || !strings.Contains(stderr, "neither a scenario") {
+		t.Errorf("only a file: code %d, stderr %q", code, stderr)
 	}
 }
 
