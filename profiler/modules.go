@@ -20,6 +20,10 @@ const (
 // kernelNames is read once for all processes: there is one kernel.
 var kernelNames symbol.Kernel
 
+// OpenKernelNames makes names of kernel functions work also after the program
+// has given up CAP_SYSLOG.
+func OpenKernelNames() { kernelNames.Open() }
+
 // modules knows what lies where in one process.
 type modules struct {
 	pid      int

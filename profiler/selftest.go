@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -156,13 +155,7 @@ func (r *SelfTestReport) count(p *Process, s bpf.Sample) {
 // judge makes sentences of the numbers. Few samples of a child hit its start
 // or its runtime, so half of them must be whole.
 func (r *SelfTestReport) judge() {
-	f, err := os.Open("/proc/kallsyms")
-	if err == nil {
-		head := make([]byte, 8)
-		_, err = io.ReadFull(f, head)
-		r.KernelNames = err == nil && string(head) != "00000000"
-		f.Close()
-	}
+	r.KernelNames = symbol.KernelShown()
 	say := func(bad bool, text string) {
 		if bad {
 			r.Problems = append(r.Problems, text)

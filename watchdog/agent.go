@@ -122,6 +122,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 		return nil, err
 	}
 	a.openSampler()
+	a.openForLater()
 	raisePriority(log)
 	return a, nil
 }
@@ -160,9 +161,7 @@ func (a *Agent) Close() {
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
 	go a.collectSignals(ctx)
-	if a.sampler != nil {
-		go a.selfTest(ctx)
-	}
+	go a.finishStart(ctx)
 	for ctx.Err() == nil {
 		a.tick()
 		a.beat.Store(int64(a.clock.mono()))

@@ -31,7 +31,9 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "spinguard")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%v: %s", err, out)
 	}
@@ -160,6 +162,10 @@ http {
     listen %[2]s;
     location / { return 200 "ok"; }
     location /sleep { content_by_lua_block { os.execute("sleep 20") } }
+    location /loop { content_by_lua_block {
+      local function pick(name, version) local n = 0; while name do n = n + 1 end; return n, version end
+      ngx.say(pick("shop", "7"))
+    } }
   }
 }`, dir, address)
 	file := filepath.Join(dir, "nginx.conf")

@@ -16,8 +16,10 @@ import (
 // asked for. It keeps function names only, about 3 MB for a usual kernel.
 // Safe for concurrent use; the zero value is ready.
 type Kernel struct {
-	once  sync.Once
-	funcs kernelTable
+	opening sync.Once
+	file    *os.File // until it is read
+	once    sync.Once
+	funcs   kernelTable
 }
 
 const (
@@ -50,13 +52,44 @@ func (k *Kernel) Name(addr uint64) string {
 	return fmt.Sprintf("[kernel]+%#x", addr)
 }
 
-func (k *Kernel) load() {
+// Open opens kallsyms, to be read later: the kernel shows addresses to who had
+// CAP_SYSLOG when opening it. It may be called more than once.
+func (k *Kernel) Open() {
+	k.opening.Do(func() {
+		f, err := os.Open(kallsyms)
+		if err == nil {
+			k.file = f
+		}
+	})
+}
+
+// KernelShown says whether the kernel shows this process the addresses of its
+// functions. Before them come those of variables by CPU, which begin at 0.
+func KernelShown() bool {
 	f, err := os.Open(kallsyms)
 	if err != nil {
-		return
+		return false
 	}
 	defer f.Close()
-	k.funcs = parseKallsyms(f)
+	return showsCode(io.LimitReader(f, 1<<20))
+}
+
+func showsCode(r io.Reader) bool {
+	for scan := bufio.NewScanner(r); scan.Scan(); {
+		if _, _, ok := parseKernelSymbol(scan.Bytes()); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Kernel) load() {
+	k.Open()
+	if k.file == nil {
+		return
+	}
+	defer k.file.Close()
+	k.funcs = parseKallsyms(k.file)
 }
 
 // About what a usual kernel has, so that the lists need not grow.

@@ -66,3 +66,18 @@ func TestThisKernel(t *testing.T) {
 	}
 	t.Skip("the kernel hides its symbols")
 }
+
+// Variables by CPU begin at 0 also where addresses are shown, on kernels up to
+// 6.13.
+func TestShowsCode(t *testing.T) {
+	const head = "0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n"
+	for text, want := range map[string]bool{
+		head + "ffffffff81000000 T startup_64\n": true,
+		head + "0000000000000000 T startup_64\n": false,
+		"":                                       false,
+	} {
+		if got := showsCode(strings.NewReader(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
