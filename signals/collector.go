@@ -2,6 +2,7 @@ package signals
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,18 @@ type Report struct {
 	Queues   map[int]float64   // by pid: how full the fullest listen queue of the worker is, 0 to 1; only those over a quarter
 	Counters map[string]uint64 // of the kernel, see Counters
 	Restarts map[string]uint64 // by proxy, since the collector was made
+	Backends map[string]uint64 // restarts of processes on this host that workers connect to, by address
+	Connects []PeerConnects    // see TakeConnects
 	Signals  []Signal          // what is new since the last report
+	// Suspected says why it is worth counting connects for a while: empty if
+	// nothing hints at trouble with them.
+	Suspected string
+}
+
+func (r *Report) suspect(why string) {
+	if r.Suspected == "" {
+		r.Suspected = why
+	}
 }
 
 // Collector reads the signals. One goroutine uses it.
@@ -46,6 +58,9 @@ type Collector struct {
 	restarts map[string]uint64
 	peers    map[string]*peer
 	raised   map[string]time.Time
+	connects map[ownPeer]Tally
+	totals   map[proxyPeer]*total
+	backends map[netip.AddrPort]*backend
 }
 
 // Every is how often Collect is meant to be called.
@@ -59,13 +74,14 @@ func New() *Collector { return newCollector("/proc", dumpSockets) }
 
 func newCollector(proc string, dump func(uint32, func(socket)) error) *Collector {
 	return &Collector{proc: proc, dump: dump, trends: map[int]*trend{}, workers: map[string]map[int]Worker{},
-		restarts: map[string]uint64{}, peers: map[string]*peer{}, raised: map[string]time.Time{}}
+		restarts: map[string]uint64{}, peers: map[string]*peer{}, raised: map[string]time.Time{},
+		connects: map[ownPeer]Tally{}, totals: map[proxyPeer]*total{}, backends: map[netip.AddrPort]*backend{}}
 }
 
 // Collect reads everything once. What can't be read is left out and named in
 // the error; the rest of the report holds.
 func (c *Collector) Collect(now time.Time, workers []Worker) (Report, error) {
-	r := Report{Files: map[int]Files{}, Queues: map[int]float64{}, Counters: map[string]uint64{}, Restarts: map[string]uint64{}}
+	r := Report{Files: map[int]Files{}, Queues: map[int]float64{}, Counters: map[string]uint64{}, Restarts: map[string]uint64{}, Backends: map[string]uint64{}}
 	c.rounds++
 	c.collectFiles(&r, now, workers)
 	c.collectRestarts(&r, now, workers)
@@ -78,7 +94,7 @@ func (c *Collector) Collect(now time.Time, workers []Worker) (Report, error) {
 			delete(c.raised, key)
 		}
 	}
-	slices.SortFunc(r.Signals, func(a, b Signal) int { return compare(a, b) })
+	slices.SortFunc(r.Signals, compare)
 	return r, err
 }
 
@@ -194,7 +210,11 @@ func (c *Collector) collectCounters(r *Report, now time.Time) error {
 	for key, v := range r.Counters {
 		before, known := c.counters[key]
 		if rule := Counters[key]; known && v >= before && v-before >= rule.Rise {
-			c.raise(r, key, Signal{At: now, Kind: rule.Kind, Text: fmt.Sprintf("%d %s (%s)", v-before, rule.Text, key)})
+			text := fmt.Sprintf("%d %s (%s)", v-before, rule.Text, key)
+			if rule.Kind == "connects" {
+				r.suspect(text)
+			}
+			c.raise(r, key, Signal{At: now, Kind: rule.Kind, Text: text})
 		}
 	}
 	c.counters = r.Counters

@@ -25,6 +25,7 @@ type socket struct {
 const (
 	established = 1
 	synSent     = 2
+	closeWait   = 8
 	listen      = 10
 )
 

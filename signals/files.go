@@ -5,7 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -94,21 +94,46 @@ func (c *Collector) openFiles(pid int) (Files, error) {
 
 const maxFDs = 4096
 
-// holds says whether a process has one of the sockets open. Listening sockets
-// are opened first, so they have low numbers.
-func (c *Collector) holds(pid int, inode uint32) bool {
+// holds says whether a process has a socket open, and whether its epoll waits
+// for it. Listening sockets are opened first, so they have low numbers.
+func (c *Collector) holds(pid int, inode uint32) (held, waits bool) {
+	dir := filepath.Join(c.proc, fmt.Sprint(pid))
+	want := fmt.Sprintf("socket:[%d]", inode)
+	var numbers, epolls []string
+	c.eachFile(pid, func(name, target string) bool {
+		switch target {
+		case want:
+			numbers = append(numbers, name)
+		case "anon_inode:[eventpoll]":
+			epolls = append(epolls, name)
+		}
+		return true
+	})
+	for _, name := range epolls {
+		f, err := os.Open(filepath.Join(dir, "fdinfo", name))
+		if err != nil {
+			continue
+		}
+		for _, fd := range ParseEpoll(f) {
+			waits = waits || slices.Contains(numbers, fd)
+		}
+		_ = f.Close()
+	}
+	return len(numbers) > 0, waits
+}
+
+// eachFile calls for the open files of a process until told to stop.
+func (c *Collector) eachFile(pid int, more func(name, target string) bool) {
 	dir := filepath.Join(c.proc, fmt.Sprint(pid), "fd")
 	d, err := os.Open(dir)
 	if err != nil {
-		return false
+		return
 	}
 	defer func() { _ = d.Close() }()
 	names, _ := d.Readdirnames(maxFDs)
-	want := fmt.Sprintf("socket:[%d]", inode)
 	for _, name := range names {
-		if target, err := os.Readlink(filepath.Join(dir, name)); err == nil && strings.EqualFold(target, want) {
-			return true
+		if target, err := os.Readlink(filepath.Join(dir, name)); err == nil && !more(name, target) {
+			return
 		}
 	}
-	return false
 }

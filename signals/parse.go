@@ -66,3 +66,18 @@ func ParseOpenFiles(r io.Reader) (uint64, error) {
 	}
 	return 0, errors.Join(errors.New("limits: no line of open files"), lines.Err())
 }
+
+// ParseEpoll reads the descriptors that an epoll watches from its
+// /proc/PID/fdinfo/N: "tfd:        6 events: ...".
+func ParseEpoll(r io.Reader) []string {
+	var list []string
+	lines := bufio.NewScanner(io.LimitReader(r, maxText))
+	for lines.Scan() && len(list) < maxFDs {
+		if rest, ok := strings.CutPrefix(lines.Text(), "tfd:"); ok {
+			if fields := strings.Fields(rest); len(fields) > 0 {
+				list = append(list, fields[0])
+			}
+		}
+	}
+	return list
+}

@@ -214,3 +214,15 @@ func BenchmarkCollect(b *testing.B) {
 		_, _ = c.Collect(time.Now(), me)
 	}
 }
+
+func TestParsesEpoll(t *testing.T) {
+	const text = "pos:\t0\nflags:\t02\ntfd:        6 events: 80000019 data: 1  pos:0 ino:2 sdev:8\ntfd:       12 events:       1b\ntfd:\n"
+	if got := ParseEpoll(strings.NewReader(text)); strings.Join(got, " ") != "6 12" {
+		t.Error(got)
+	}
+}
+
+func FuzzParseEpoll(f *testing.F) {
+	f.Add("tfd:        6 events: 19")
+	f.Fuzz(func(_ *testing.T, text string) { ParseEpoll(strings.NewReader(text)) })
+}

@@ -10,8 +10,7 @@ import (
 
 // peer is a remote address that the proxies' users connect to.
 type peer struct {
-	count float64
-	usual float64 // slow mean
+	usual float64 // slow mean, over about a minute
 	seen  int
 }
 
@@ -24,9 +23,17 @@ const (
 	shownQueue = 0.25
 )
 
-// collectSockets looks at listen queues, and at the connections that the users
-// of the workers have to remote addresses. Other network namespaces than ours
-// are not seen.
+// grown takes one more count and says whether it is far over what is usual.
+func (p *peer) grown(n float64) bool {
+	p.seen++
+	return p.seen > growthSeen && n >= growthLow && n > growthBy*p.usual
+}
+
+func (p *peer) take(n float64) { p.usual += (n - p.usual) / 12 }
+
+// collectSockets looks at listen queues, at the connections that the users of
+// the workers have to remote addresses, and at who listens at those that are on
+// this host. Other network namespaces than ours are not seen.
 func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) error {
 	if len(workers) == 0 {
 		return nil
@@ -37,10 +44,13 @@ func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) e
 			users[uid] = true
 		}
 	}
-	ports := map[uint16]bool{}
+	ports, listeners := map[uint16]bool{}, map[netip.AddrPort][]uint32{}
 	var full []socket
 	err := c.dump(1<<listen, func(s socket) {
 		ports[s.local.Port()] = true
+		if len(listeners) < 4096 {
+			listeners[s.local] = append(listeners[s.local], s.inode)
+		}
 		if s.sent > 0 && float64(s.received) >= shownQueue*float64(s.sent) && s.received > 1 {
 			full = append(full, s)
 		}
@@ -52,29 +62,55 @@ func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) e
 		c.judgeQueue(r, now, workers, s)
 	}
 	counts := map[netip.AddrPort]int{}
-	err = c.dump(1<<established|1<<synSent, func(s socket) {
+	err = c.dump(connecting, func(s socket) {
 		if !ports[s.local.Port()] && users[s.uid] && (len(counts) < 4096 || counts[s.remote] > 0) {
 			counts[s.remote]++
 		}
 	})
 	c.judgePeers(r, now, counts)
+	c.followBackends(r, now, counts, listeners)
 	return err
 }
 
+// connecting are the states of connections that count: those that the peer has
+// left and the worker still keeps, too.
+const connecting = 1<<established | 1<<synSent | 1<<closeWait
+
 func (c *Collector) judgeQueue(r *Report, now time.Time, workers []Worker, s socket) {
 	share := float64(s.received) / float64(s.sent)
-	told := map[int]bool{}
-	for _, w := range workers {
-		if told[w.PID] || !c.holds(w.PID, s.inode) {
-			continue
-		}
-		told[w.PID] = true
+	for _, w := range c.acceptors(workers, s.inode) {
 		r.Queues[w.PID] = max(r.Queues[w.PID], share)
 		if share >= fullQueue {
 			c.raise(r, fmt.Sprint("queue ", w.PID, s.local), Signal{At: now, Kind: "listen_queue", Proxy: w.Proxy,
 				Text: fmt.Sprintf("worker %d (pid %d) does not accept: %d of %d connections wait at %s", w.Index, w.PID, s.received, s.sent, s.local)})
 		}
 	}
+}
+
+// acceptors returns those of the workers who accept from a listening socket.
+// Workers of nginx inherit all of their master's sockets, also those of the
+// others with reuseport: whose epoll has it is who accepts. If none has (they
+// take turns with accept_mutex), all who hold it do.
+func (c *Collector) acceptors(workers []Worker, inode uint32) []Worker {
+	var holders, waiting []Worker
+	seen := map[int]bool{}
+	for _, w := range workers {
+		if seen[w.PID] {
+			continue
+		}
+		seen[w.PID] = true
+		held, waits := c.holds(w.PID, inode)
+		if held {
+			holders = append(holders, w)
+		}
+		if waits {
+			waiting = append(waiting, w)
+		}
+	}
+	if len(waiting) > 0 {
+		return waiting
+	}
+	return holders
 }
 
 // judgePeers follows the connections to each remote address against their
@@ -91,14 +127,14 @@ func (c *Collector) judgePeers(r *Report, now time.Time, counts map[netip.AddrPo
 		if err != nil {
 			continue
 		}
-		p.count = float64(counts[address])
-		p.seen++
-		if p.seen > growthSeen && p.count >= growthLow && p.count > growthBy*p.usual {
-			c.raise(r, "peer "+key, Signal{At: now, Kind: "connections",
-				Text: fmt.Sprintf("%.0f connections to %s, usual are %.0f", p.count, key, p.usual)})
+		n := float64(counts[address])
+		if p.grown(n) {
+			text := fmt.Sprintf("%.0f connections to %s, usual are %.0f", n, key, p.usual)
+			r.suspect(text)
+			c.raise(r, "peer "+key, Signal{At: now, Kind: "connections", Text: text})
 		}
-		p.usual += (p.count - p.usual) / 12
-		if p.count == 0 && p.usual < 1 {
+		p.take(n)
+		if n == 0 && p.usual < 1 {
 			delete(c.peers, key)
 		}
 	}
