@@ -9,8 +9,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,8 @@ type options struct {
 	slice     time.Duration // of each capture
 	steady    time.Duration // of the agent's measurement
 	rounds    int           // pairs of slices of the timer's cost
+	runaways  int           // workers sent into a loop, one after the other
+	recovers  int           // drills of a poisoned upstream
 }
 
 func main() {
@@ -30,19 +34,22 @@ func main() {
 		spin(os.Args[2])
 	}
 	var o options
-	only := flag.String("only", "capture,steady,timer", "the tables to print")
+	only := flag.String("only", "capture,steady,timer,detect,recover,host", "the tables to print")
 	flag.StringVar(&o.spinguard, "spinguard", "bin/spinguard", "the `program` to measure")
 	flag.DurationVar(&o.slice, "slice", 5*time.Second, "length of each capture")
 	flag.DurationVar(&o.steady, "steady", 30*time.Second, "how long the agent is measured")
 	flag.IntVar(&o.rounds, "rounds", 40, "rounds of the timer's cost")
+	flag.IntVar(&o.runaways, "runaways", 200, "runaways to detect")
+	flag.IntVar(&o.recovers, "recoveries", 20, "drills in which all workers are stuck")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	tables := map[string]func(context.Context, options) error{"capture": captureTable, "steady": steadyTable, "timer": timerTable}
+	tables := map[string]func(context.Context, options) error{"capture": captureTable, "steady": steadyTable, "timer": timerTable,
+		"detect": detectTable, "recover": recoverTable, "host": hostTable}
 	for name := range strings.SplitSeq(*only, ",") {
 		table := tables[name]
 		if table == nil {
-			fmt.Fprintf(os.Stderr, "bench: no table %q; there are capture, steady, timer\n", name)
+			fmt.Fprintf(os.Stderr, "bench: no table %q; there are %s\n", name, strings.Join(slices.Sorted(maps.Keys(tables)), ", "))
 			os.Exit(2)
 		}
 		if err := table(ctx, o); err != nil {

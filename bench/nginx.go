@@ -135,6 +135,18 @@ func load(ctx context.Context, url string, connections int) {
 	}
 }
 
+// ask asks for a page once in a while until the context ends.
+func ask(ctx context.Context, url string, every time.Duration) {
+	client := &http.Client{Timeout: 30 * time.Second}
+	for ctx.Err() == nil {
+		if r, err := client.Get(url); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+		}
+		pause(ctx, every)
+	}
+}
+
 func children(pid int) []int {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	var out []int

@@ -52,25 +52,30 @@ func steadyCase(ctx context.Context, o options, t *table, name, path string) err
 	}
 	defer func() { _ = agent.Process.Kill(); _ = agent.Wait() }()
 	pause(ctx, steadyWarm)
-	began, before, err := time.Now(), time.Duration(0), error(nil)
-	if before, err = cpuTime(agent.Process.Pid); err != nil {
-		return fmt.Errorf("the agent ended: %w", err)
-	}
-	pause(ctx, o.steady)
-	after, err := cpuTime(agent.Process.Pid)
+	before, err := cpuTime(agent.Process.Pid)
 	if err != nil {
 		return fmt.Errorf("the agent ended: %w", err)
 	}
-	t.row(name, before.Round(time.Millisecond), fmt.Sprintf("%.2f %%", 100*(after-before).Seconds()/time.Since(began).Seconds()),
+	used, err := usage(ctx, agent.Process.Pid, o.steady)
+	if err != nil {
+		return err
+	}
+	t.row(name, before.Round(time.Millisecond), fmt.Sprintf("%.2f %%", used),
 		memory(agent.Process.Pid, "VmRSS:"), memory(agent.Process.Pid, "VmHWM:"))
 	return nil
 }
 
-// startAgent starts an agent that sees this nginx only.
-func startAgent(ctx context.Context, o options, n *nginx) (*exec.Cmd, error) {
-	conf := fmt.Sprintf("state_dir: %s\nrun_dir: %s\nlisten: ''\nmasters: [%d]\n",
-		filepath.Join(n.dir, "state"), filepath.Join(n.dir, "run"), n.cmd.Process.Pid)
-	path := filepath.Join(n.dir, "agent.yaml")
+// startAgent starts an agent that sees these nginx only. Its files are in the
+// first one's folder.
+func startAgent(ctx context.Context, o options, all ...*nginx) (*exec.Cmd, error) {
+	var masters []string
+	for _, n := range all {
+		masters = append(masters, strconv.Itoa(n.cmd.Process.Pid))
+	}
+	dir := all[0].dir
+	conf := fmt.Sprintf("state_dir: %s\nrun_dir: %s\nlisten: ''\nmasters: [%s]\n",
+		filepath.Join(dir, "state"), filepath.Join(dir, "run"), strings.Join(masters, ", "))
+	path := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(path, []byte(conf), 0o644); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ var timerKinds = []struct {
 
 func timerTable(ctx context.Context, o options) error {
 	fmt.Printf("\nWhat sampling costs the sampled\n"+timerMethod, amplified, o.rounds, timerSlice, defaultRate)
-	c, err := startCounter()
+	c, err := startCounter(runtime.NumCPU() - 1)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,8 @@ type counter struct {
 	data []byte
 }
 
-func startCounter() (*counter, error) {
+// startCounter starts one that has a CPU as its only one. Close it.
+func startCounter(core int) (*counter, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func startCounter() (*counter, error) {
 	}
 	c.cmd = cmd
 	var one unix.CPUSet
-	one.Set(runtime.NumCPU() - 1)
+	one.Set(core)
 	return c, unix.SchedSetaffinity(cmd.Process.Pid, &one)
 }
 
