@@ -24,7 +24,6 @@ func (s *Spool) load() error {
 	if err != nil {
 		return err
 	}
-	numbers := map[string]uint64{}
 	for _, e := range entries {
 		number, key, ok := parseName(e.Name())
 		info, err := e.Info()
@@ -34,15 +33,13 @@ func (s *Spool) load() error {
 			}
 			continue
 		}
-		numbers[e.Name()] = number
 		s.next = max(s.next, number+1)
-		s.items = append(s.items, item{file: e.Name(), key: key, size: info.Size()})
+		s.items = append(s.items, item{number: number, file: e.Name(), key: key, size: info.Size()})
 		s.bytes += info.Size()
 	}
-	slices.SortFunc(s.items, func(a, b item) int { return cmp.Compare(numbers[a.file], numbers[b.file]) })
+	slices.SortFunc(s.items, func(a, b item) int { return cmp.Compare(a.number, b.number) })
 	for len(s.items) > 0 && (len(s.items) > s.limits.Items || s.bytes > s.limits.Bytes) {
-		s.remove(s.items[0])
-		s.counts.Dropped++
+		s.drop(s.items[0])
 	}
 	return nil
 }
@@ -54,22 +51,26 @@ func parseName(name string) (number uint64, key string, ok bool) {
 	return number, key, ok && whole && err == nil
 }
 
-// save writes an item whole or not at all and returns the name of its file.
-func (s *Spool) save(key string, data []byte) (string, error) {
-	if key == "" || len(key) > 150 || strings.ContainsAny(key, "/\x00") {
-		return "", fmt.Errorf("%q is no name", key)
+// save moves an item to the disk, whole or not at all.
+func (s *Spool) save(it *item) error {
+	if it.key == "" || len(it.key) > 150 || strings.ContainsAny(it.key, "/\x00") {
+		return fmt.Errorf("%q is no name", it.key)
 	}
-	name := fmt.Sprintf("%016d-%s%s", s.next, key, suffix)
+	name := fmt.Sprintf("%016d-%s%s", it.number, it.key, suffix)
 	path := filepath.Join(s.dir, name)
 	tmp := path + ".part"
-	if err := writeSynced(tmp, data); err != nil {
-		return "", errors.Join(err, drop(tmp))
+	// The folder may have been made on a disk that was read-only at the start.
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := writeSynced(tmp, it.data); err != nil {
+		return errors.Join(err, drop(tmp))
 	}
 	if err := os.Rename(tmp, path); err != nil {
-		return "", errors.Join(err, drop(tmp))
+		return errors.Join(err, drop(tmp))
 	}
-	s.next++
-	return name, nil
+	it.file, it.data = name, nil
+	return nil
 }
 
 func writeSynced(path string, data []byte) error {
@@ -107,8 +108,11 @@ func (s *Spool) remove(it item) {
 	if i < 0 {
 		return
 	}
+	it = s.items[i] // it may have been saved meanwhile
 	if it.file != "" {
 		_ = drop(filepath.Join(s.dir, it.file))
+	} else {
+		s.memory -= it.size
 	}
 	s.items = slices.Delete(s.items, i, i+1)
 	s.bytes -= it.size

@@ -74,9 +74,9 @@ func (s *Spool) settle(it item, err error, report func(string, error, bool)) boo
 		dropped = reply.Final || s.answered(it) >= maxReplies
 	}
 	if dropped {
-		s.counts.Dropped++
-		s.remove(it)
+		s.drop(it)
 	}
+	s.saveWaiting()
 	s.mu.Unlock()
 	report(it.key, err, dropped)
 	return !dropped

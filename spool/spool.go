@@ -13,6 +13,9 @@ import (
 type Limits struct {
 	Items int
 	Bytes int64 // of all items; an item that is larger alone is refused
+	// Memory is how much of Bytes may be in memory while the disk takes
+	// nothing; 0: all of it.
+	Memory int64
 	// Pause is how long to wait after so many failures in a row; nil: 1 s,
 	// doubled each time, 5 minutes at most.
 	Pause func(failures int) time.Duration
@@ -27,18 +30,23 @@ type Spool struct {
 	mu     sync.Mutex
 	items  []item // oldest first
 	bytes  int64
+	memory int64 // bytes of those that are not on disk
 	next   uint64
 	counts Counts
 }
 
 // Counts says what became of the items since the start.
 type Counts struct {
-	Delivered, Failed, Dropped uint64 // Failed: attempts; Dropped: items given up
-	Waiting                    int
+	Queued, Delivered, Failed, Dropped uint64 // Failed: attempts; Dropped: items given up
+
+	Waiting int   // items
+	Unsaved int   // of those, in memory only
+	Bytes   int64 // of all that wait
 }
 
 // item is one waiting item. Its data is in memory only if the disk refused it.
 type item struct {
+	number  uint64 // its place in the queue
 	file    string // below dir; empty: in memory
 	key     string
 	size    int64
@@ -53,6 +61,9 @@ func Open(dir string, limits Limits) (*Spool, error) {
 	if limits.Pause == nil {
 		limits.Pause = pause
 	}
+	if limits.Memory == 0 {
+		limits.Memory = limits.Bytes
+	}
 	s := &Spool{dir: dir, limits: limits, wake: make(chan struct{}, 1)}
 	if err := s.load(); err != nil {
 		return s, fmt.Errorf("spool: %w", err)
@@ -61,34 +72,36 @@ func Open(dir string, limits Limits) (*Spool, error) {
 }
 
 // Put adds an item. An item whose key is waiting already is not added again. If
-// the disk takes nothing, the item waits in memory, and the error says so.
+// the disk takes nothing, the item waits in memory until it does, and the error
+// says so.
 func (s *Spool) Put(key string, data []byte) error {
 	size := int64(len(data))
-	if size > s.limits.Bytes {
-		s.mu.Lock()
-		s.counts.Dropped++
-		s.mu.Unlock()
-		return fmt.Errorf("spool: %s has %d bytes, over the limit of %d: dropped", key, size, s.limits.Bytes)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if size > s.limits.Bytes {
+		s.counts.Dropped++
+		return fmt.Errorf("spool: %s has %d bytes, over the limit of %d: dropped", key, size, s.limits.Bytes)
+	}
 	for _, it := range s.items {
 		if it.key == key {
 			return nil
 		}
 	}
+	s.counts.Queued++
 	for len(s.items) > 0 && (len(s.items) >= s.limits.Items || s.bytes+size > s.limits.Bytes) {
-		s.remove(s.items[0])
-		s.counts.Dropped++
+		s.drop(s.items[0])
 	}
-	it := item{key: key, size: size}
-	var err error
-	if it.file, err = s.save(key, data); err != nil {
-		it.file, it.data = "", data
-		err = fmt.Errorf("spool: %s waits in memory only: %w", key, err)
-	}
+	s.saveWaiting()
+	it := item{number: s.next, key: key, size: size, data: data}
+	s.next++
+	err := s.save(&it)
 	s.items = append(s.items, it)
 	s.bytes += size
+	if err != nil {
+		err = fmt.Errorf("spool: %s waits in memory only: %w", key, err)
+		s.memory += size
+		s.boundMemory()
+	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -96,12 +109,55 @@ func (s *Spool) Put(key string, data []byte) error {
 	return err
 }
 
+// Refuse counts an item that its owner could not even Put.
+func (s *Spool) Refuse() {
+	s.mu.Lock()
+	s.counts.Dropped++
+	s.mu.Unlock()
+}
+
+// drop gives an item up. The caller holds the lock, as that of all below.
+func (s *Spool) drop(it item) {
+	s.remove(it)
+	s.counts.Dropped++
+}
+
+// saveWaiting moves items from memory to a disk that takes them again.
+func (s *Spool) saveWaiting() {
+	for i := range s.items {
+		it := &s.items[i]
+		if it.file != "" {
+			continue
+		}
+		if s.save(it) != nil {
+			return
+		}
+		s.memory -= it.size
+	}
+}
+
+// boundMemory drops the oldest items that are in memory only.
+func (s *Spool) boundMemory() {
+	for i := 0; s.memory > s.limits.Memory && i < len(s.items); {
+		if s.items[i].file != "" {
+			i++
+			continue
+		}
+		s.drop(s.items[i])
+	}
+}
+
 // Counts returns the counts so far.
 func (s *Spool) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counts
-	c.Waiting = len(s.items)
+	c.Waiting, c.Bytes = len(s.items), s.bytes
+	for _, it := range s.items {
+		if it.file == "" {
+			c.Unsaved++
+		}
+	}
 	return c
 }
 

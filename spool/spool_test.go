@@ -140,6 +140,9 @@ func TestDiskRefuses(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Put("1", []byte("x")); err == nil || !strings.Contains(err.Error(), "in memory only") {
 		t.Errorf("error %v", err)
 	}
@@ -186,5 +189,57 @@ func TestPost(t *testing.T) {
 func TestPauseIsBounded(t *testing.T) {
 	if pause(1) != time.Second || pause(3) != 4*time.Second || pause(1000) != 5*time.Minute {
 		t.Error(pause(1), pause(3), pause(1000))
+	}
+}
+
+// What waited in memory because the disk took nothing is on disk, in its old
+// order, as soon as the disk takes it, and so survives a restart.
+func TestDiskComesBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := open(t, dir)
+	put(t, s, "1")
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // no folder can be made here
+		t.Fatal(err)
+	}
+	if err := s.Put("2", []byte("x")); err == nil {
+		t.Fatal("a disk that is gone took an item")
+	}
+	if c := s.Counts(); c.Waiting != 2 || c.Unsaved != 1 {
+		t.Errorf("%+v", c)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "3")
+	if c := s.Counts(); c.Waiting != 3 || c.Unsaved != 0 || c.Queued != 3 {
+		t.Errorf("%+v", c)
+	}
+	got, _ := deliverAll(open(t, dir), func(context.Context, string, []byte) error { return nil })
+	if want := []string{"1=data of 1", "2=x", "3=data of 3"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// While the disk takes nothing, memory has a bound of its own.
+func TestMemoryIsBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(file, Limits{Items: 100, Bytes: 1000, Memory: 100})
+	if err == nil {
+		t.Fatal("a file was opened as a folder")
+	}
+	for i := range 50 {
+		_ = s.Put(fmt.Sprint(i), make([]byte, 30))
+	}
+	if c := s.Counts(); c.Waiting != 3 || c.Unsaved != 3 || c.Bytes != 90 || c.Dropped != 47 {
+		t.Errorf("%+v", c)
 	}
 }
