@@ -29,6 +29,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("a;b 1 2\n;; 3\n-1 -1\n\xff\x00 4\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Read(bytes.NewReader(data), "fuzz")
+		if head := data[:min(len(data), 3)]; !looksLikeText(head) && head[0] != 0x1f {
+			sameAsParsed(t, data)
+		}
 		if err != nil {
 			return
 		}

@@ -17,11 +17,26 @@ const baseLabel = "pprof::base"
 // FromPprof reads a parsed pprof profile. sampleType names the column to show;
 // empty takes cpu nanoseconds, else the profile's default, else the last one.
 func FromPprof(in *profile.Profile, name, sampleType string) (*Profile, error) {
-	column, err := chooseType(in, sampleType)
+	r, err := newPprofReader(in, name, sampleType)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	r := pprofReader{b: newBuilder(name), frames: make(map[*profile.Location][]uint32)}
+	r.frames = make(map[*profile.Location][]uint32)
+	for _, s := range in.Sample {
+		if err := r.sample(s, s.Value[r.column]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return r.b.finish(), nil
+}
+
+// newPprofReader takes what a profile says of itself.
+func newPprofReader(in *profile.Profile, name, sampleType string) (*pprofReader, error) {
+	column, err := chooseType(in, sampleType)
+	if err != nil {
+		return nil, err
+	}
+	r := &pprofReader{b: newBuilder(name), column: column}
 	p := r.b.p
 	p.Type, p.Unit = clean(in.SampleType[column].Type), clean(in.SampleType[column].Unit)
 	p.Duration = time.Duration(in.DurationNanos)
@@ -29,12 +44,7 @@ func FromPprof(in *profile.Profile, name, sampleType string) (*Profile, error) {
 		p.Start = time.Unix(0, in.TimeNanos).UTC()
 	}
 	p.Account = readAccount(in.Comments)
-	for _, s := range in.Sample {
-		if err := r.sample(s, s.Value[column]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return r.b.finish(), nil
+	return r, nil
 }
 
 func chooseType(in *profile.Profile, want string) (int, error) {
@@ -65,6 +75,7 @@ func isCPU(t *profile.ValueType) bool { return t.Type == "cpu" && t.Unit == "nan
 
 type pprofReader struct {
 	b      *builder
+	column int                            // of the values shown
 	frames map[*profile.Location][]uint32 // root first
 	ids    []uint32
 	labels []Label

@@ -38,11 +38,7 @@ func Read(r io.Reader, name string) (*Profile, error) {
 	if text {
 		return readFolded(in, name)
 	}
-	p, err := parsePprof(in, name)
-	if err != nil {
-		return nil, err
-	}
-	return FromPprof(p, name, "")
+	return readPprof(bufio.NewReaderSize(&bounded{r: in, left: maxInput}, 1<<16), name)
 }
 
 // open unpacks the input if it is gzipped and tells whether it is text. The
