@@ -39,6 +39,9 @@ type Report struct {
 	// Suspected says why it is worth counting connects for a while: empty if
 	// nothing hints at trouble with them.
 	Suspected string
+	// Counting says why connects are counted now, empty if they are not. Who
+	// calls TakeConnects sets it.
+	Counting string
 }
 
 func (r *Report) suspect(why string) {

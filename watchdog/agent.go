@@ -70,6 +70,7 @@ type Agent struct {
 	holdsAt   time.Duration
 	classes   *classes.Table
 
+	connects      connectCounter // of the goroutine that collects signals
 	recentSignals []signals.Signal
 	hostReport    signals.Report
 
@@ -122,6 +123,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 		return nil, err
 	}
 	a.openSampler()
+	a.openConnects()
 	a.openForLater()
 	raisePriority(log)
 	return a, nil
@@ -146,6 +148,9 @@ func (a *Agent) Close() {
 	if a.sampler != nil {
 		_ = a.sampler.Close()
 	}
+	if a.connects.kernel != nil {
+		_ = a.connects.kernel.Close()
+	}
 	if a.finder != nil {
 		a.finder.Close()
 	}
@@ -160,7 +165,10 @@ func (a *Agent) Close() {
 // Run watches until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
-	go a.collectSignals(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	collected := make(chan struct{})
+	go func() { defer close(collected); a.collectSignals(ctx) }()
+	defer func() { stop(); <-collected }() // it uses what Close frees
 	go a.finishStart(ctx)
 	for ctx.Err() == nil {
 		a.tick()

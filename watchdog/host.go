@@ -27,11 +27,13 @@ func (a *Agent) collectSignals(ctx context.Context) {
 	told, goProxies := "", map[int]*goProcess{}
 	for {
 		a.lookAtGoProxies(ctx, goProxies)
-		report, err := c.Collect(a.clock.wall(), a.signalWorkers())
+		workers := a.signalWorkers()
+		report, err := c.Collect(a.clock.wall(), workers)
 		if err != nil && err.Error() != told {
 			told = err.Error()
 			a.log.Warn("not all signals of the host can be read", zap.Error(err))
 		}
+		a.countConnects(c, &report, workers)
 		select {
 		case <-ctx.Done():
 			return
@@ -78,7 +80,11 @@ func (a *Agent) addSignals(e *episode) {
 
 func (a *Agent) signalView(workers []api.WorkerStatus) api.Signals {
 	r := a.hostReport
-	v := api.Signals{Recent: []api.Signal{}, Counters: r.Counters, Restarts: r.Restarts, Workers: []api.WorkerSignals{}}
+	v := api.Signals{Recent: []api.Signal{}, Counters: r.Counters, Restarts: r.Restarts, Workers: []api.WorkerSignals{},
+		Backends: r.Backends, Connects: []api.PeerConnects{}, Counting: r.Counting}
+	for _, p := range r.Connects {
+		v.Connects = append(v.Connects, connectsView(p))
+	}
 	for _, s := range a.recentSignals {
 		v.Recent = append(v.Recent, api.Signal{At: s.At, Kind: s.Kind, Proxy: s.Proxy, Text: s.Text})
 	}
@@ -95,3 +101,14 @@ func (a *Agent) signalView(workers []api.WorkerStatus) api.Signals {
 
 // Signals implements web.Source.
 func (a *Agent) Signals() api.Signals { return a.view.Load().signals }
+
+func connectsView(p signals.PeerConnects) api.PeerConnects {
+	v := api.PeerConnects{
+		Proxy: p.Proxy, Begun: p.Begun, Established: p.Established, Refused: p.Refused, TimedOut: p.TimedOut, Unreachable: p.Unreachable,
+		GivenUp: p.GivenUp, Closed: p.Closed, Reset: p.Reset, Lost: p.Lost,
+	}
+	if p.Peer.IsValid() {
+		v.Peer = p.Peer.String()
+	}
+	return v
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/spinguard/spinguard/web/api"
 )
 
 // The kernel's counters, by the names of the package signals.
@@ -25,6 +27,54 @@ var (
 	descRestarts   = describe("worker_restarts_total", "Workers whose process was replaced, whoever did it.", "proxy")
 )
 
+var (
+	descBackends = describe("backend_restarts_total", "Processes on this host that workers connect to and that were started anew.", "upstream")
+	descCounting = describe("connects_counted", "1 while the connects of workers are counted by peer.")
+)
+
+// What is counted of connects by peer, whose address is the label upstream.
+var descConnects = []struct {
+	desc *prometheus.Desc
+	of   func(api.PeerConnects) uint64
+}{
+	{describeConnects("connects_total", "TCP connects begun"), func(p api.PeerConnects) uint64 { return p.Begun }},
+	{describeConnects("connects_refused_total", "TCP connects refused"), func(p api.PeerConnects) uint64 { return p.Refused }},
+	{describeConnects("connects_timed_out_total", "TCP connects without an answer"), func(p api.PeerConnects) uint64 { return p.TimedOut }},
+	{describeConnects("connects_unreachable_total", "TCP connects that failed otherwise"), func(p api.PeerConnects) uint64 { return p.Unreachable }},
+	{describeConnects("connects_given_up_total", "TCP connects that the proxy gave up before there was an answer"), func(p api.PeerConnects) uint64 { return p.GivenUp }},
+	{describeConnects("connections_closed_total", "TCP connections closed"), func(p api.PeerConnects) uint64 { return p.Closed }},
+	{describeConnects("connections_reset_total", "TCP connections reset by the peer"), func(p api.PeerConnects) uint64 { return p.Reset }},
+	{describeConnects("connections_lost_total", "TCP connections whose peer did not answer any more"), func(p api.PeerConnects) uint64 { return p.Lost }},
+}
+
+func describeConnects(name, what string) *prometheus.Desc {
+	return describe(name, what+", by peer, while they were counted.", "proxy", "upstream")
+}
+
+func (c *collector) collectConnects(ch chan<- prometheus.Metric, s api.Signals) {
+	for _, d := range descConnects {
+		sums := map[series]float64{}
+		for _, p := range s.Connects {
+			peer := other
+			if p.Peer != "" {
+				peer = c.m.peers.label(p.Peer)
+			}
+			sums[series{c.m.proxies.label(p.Proxy), peer}] += float64(d.of(p))
+		}
+		send(ch, d.desc, prometheus.CounterValue, sums)
+	}
+	restarts := map[string]float64{}
+	for address, n := range s.Backends {
+		restarts[c.m.peers.label(address)] += float64(n)
+	}
+	for address, n := range restarts {
+		ch <- prometheus.MustNewConstMetric(descBackends, prometheus.CounterValue, n, address)
+	}
+	if s.Backends != nil { // else the host was not looked at yet
+		ch <- prometheus.MustNewConstMetric(descCounting, prometheus.GaugeValue, truth(s.Counting != ""))
+	}
+}
+
 func (c *collector) collectSignals(ch chan<- prometheus.Metric) {
 	s := c.src.Signals()
 	for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
@@ -42,6 +92,7 @@ func (c *collector) collectSignals(ch chan<- prometheus.Metric) {
 	}
 	send(ch, descExhaustion, prometheus.GaugeValue, left)
 	send(ch, descQueue, prometheus.GaugeValue, queue)
+	c.collectConnects(ch, s)
 	restarts := map[string]float64{}
 	for proxy, n := range s.Restarts {
 		restarts[c.m.proxies.label(proxy)] += float64(n)

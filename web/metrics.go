@@ -36,6 +36,7 @@ type Metrics struct {
 
 	src     Source
 	proxies *bounded
+	peers   *bounded // addresses
 	mu      sync.Mutex
 	ended   map[string]float64 // seconds of stalls that are over, by proxy
 }
@@ -63,6 +64,7 @@ func NewMetrics(version string, src Source) *Metrics {
 		upstreams: newBounded(maxUpstreams),
 		src:       src,
 		proxies:   newBounded(maxProxies),
+		peers:     newBounded(maxUpstreams),
 		ended:     map[string]float64{},
 	}
 	m.registry.MustRegister(m.stalls, m.incidents, m.last, m.evictions, m.refused, m.cuts, m.requests, newCollector(m, src), buildInfo(version))

@@ -37,6 +37,12 @@ func (c *Config) checkWords() error {
 	if err := oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error"); err != nil {
 		return err
 	}
+	if err := oneOf("signals.connects", string(c.Signals.Connects), string(Always), string(Suspected), string(Never)); err != nil {
+		return err
+	}
+	if err := oneOf("haproxy.quarantine", string(c.HAProxy.Quarantine), string(Maint), string(Drain), string(Weight)); err != nil {
+		return err
+	}
 	return oneOf("log_format", c.LogFormat, "console", "json")
 }
 

@@ -30,6 +30,8 @@ type Config struct {
 	RequestBudget time.Duration `yaml:"request_budget" doc:"CPU time of one request; one that uses more is logged with its stack; 0: no budget"`
 	Culprits      []Culprit     `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
 	GoPprof       []GoPprof     `yaml:"go_pprof" doc:"where Go proxies tell what their goroutines do; asked for only while they are busy"`
+	Signals       Signals       `yaml:"signals"`
+	HAProxy       HAProxy       `yaml:"haproxy"`
 	Hook          Hook          `yaml:"quarantine_hook"`
 	Rails         Rails         `yaml:"rails"`
 	Retention     Retention     `yaml:"retention"`
@@ -67,6 +69,37 @@ type GoPprof struct {
 	URL   string `yaml:"url" doc:"its pprof endpoint on loopback, such as http://127.0.0.1:2019/debug/pprof"`
 }
 
+// Signals says what of the host is watched beyond what costs nothing.
+type Signals struct {
+	Connects When `yaml:"connects" doc:"count the workers' TCP connects by peer, in the kernel: always, suspected (while something hints at trouble with them) or never"`
+}
+
+// When says when something that costs is done.
+type When string
+
+// Always, only on suspicion, or never.
+const (
+	Always    When = "always"
+	Suspected When = "suspected"
+	Never     When = "never"
+)
+
+// HAProxy says what is done to the servers of HAProxy.
+type HAProxy struct {
+	Quarantine Quarantine `yaml:"quarantine" doc:"maint: the server gets nothing and its sessions may be ended; drain: it gets only what is bound to it by persistence; weight: its weight becomes 0"`
+}
+
+// Quarantine is a way to take a server of HAProxy out of its backend.
+type Quarantine string
+
+// Maint stops checks and traffic, Drain new traffic but for persistence, Weight
+// new traffic of the balancing algorithm.
+const (
+	Maint  Quarantine = "maint"
+	Drain  Quarantine = "drain"
+	Weight Quarantine = "weight"
+)
+
 // Hook carries a quarantine to a balancer that does not read the ledger.
 // Either File or Command is set, or neither.
 type Hook struct {
@@ -101,7 +134,9 @@ func Default() Config {
 			Suspect: 100 * time.Millisecond, Runaway: 300 * time.Millisecond, Blocked: time.Second,
 			Spinning: 2 * time.Second, ActAfter: 5 * time.Second, Young: 10 * time.Second,
 		},
-		Hook: Hook{Line: "{{.Upstream}} {{.Version}}", Timeout: 5 * time.Second},
+		Signals: Signals{Connects: Suspected},
+		HAProxy: HAProxy{Quarantine: Maint},
+		Hook:    Hook{Line: "{{.Upstream}} {{.Version}}", Timeout: 5 * time.Second},
 		Rails: Rails{
 			Evictions: 16, EvictionRefill: 15 * time.Second,
 			QuarantineBase: 30 * time.Second, QuarantineMax: 300 * time.Second, PanicShare: 0.5,
