@@ -22,6 +22,9 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
+	go.opentelemetry.io/proto/slim/otlp v1.11.1 // indirect
+	go.opentelemetry.io/proto/slim/otlp/collector/profiles/v1development v0.4.1 // indirect
+	go.opentelemetry.io/proto/slim/otlp/profiles/v1development v0.4.1 // indirect
 	go.uber.org/multierr v1.10.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/arch v0.33.0 // indirect

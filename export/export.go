@@ -1,16 +1,13 @@
 // Package export pushes the profiles of incidents to a Pyroscope-compatible
-// receiver, from a bounded spool on disk while it is away.
+// receiver and to one of OTLP profiles, each from a bounded spool on disk while
+// it is away.
 package export
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/url"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +19,9 @@ import (
 
 // Options configure an Exporter.
 type Options struct {
-	Dir           string // folder of the spool
-	Pyroscope     string // base URL; empty: nothing is exported
+	Dir           string // folder of the spools
+	Pyroscope     string // base URL; empty: not there
+	OTLP          string // base URL; empty: not there
 	Name          string // of the application
 	Authorization string // file with the Authorization header
 	Log           *zap.Logger
@@ -34,17 +32,28 @@ type Options struct {
 const (
 	maxItems = 200
 	maxBytes = 64 << 20
+
+	maxMemory = 8 << 20 // of that, while the disk takes nothing
 )
 
 // Exporter pushes profiles. All methods may be called on nil, which pushes
 // nothing, and from any goroutine.
 type Exporter struct {
-	o     Options
-	spool *spool.Spool
-	queue chan entry
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	o         Options
+	receivers []*receiver
+	queue     chan entry
+	stop      context.CancelFunc
+	done      sync.WaitGroup
 }
+
+// receiver is one that profiles are pushed to, with its spool.
+type receiver struct {
+	name  string
+	spool *spool.Spool
+	send  sender
+}
+
+type sender func(ctx context.Context, h head, pprof []byte) error
 
 type entry struct {
 	key  string
@@ -57,21 +66,36 @@ type head struct {
 	From  int64  `json:"from"` // seconds since 1970
 	Until int64  `json:"until"`
 	Rate  int    `json:"rate"` // samples a second
+
+	App    string            `json:"app"`
+	Labels map[string]string `json:"labels"`
+	Began  int64             `json:"began"` // nanoseconds since 1970
+	Ended  int64             `json:"ended"`
 }
 
 // New opens the spool and starts to push. It returns nil without a receiver.
 // Close it.
 func New(o Options) *Exporter {
-	if o.Pyroscope == "" {
+	x := &Exporter{o: o, queue: make(chan entry, 16)}
+	if o.Pyroscope != "" {
+		x.receivers = append(x.receivers, &receiver{name: "pyroscope", send: x.toPyroscope()})
+	}
+	if o.OTLP != "" {
+		x.receivers = append(x.receivers, &receiver{name: "otlp", send: x.toOTLP()})
+	}
+	if len(x.receivers) == 0 {
 		return nil
 	}
-	s, err := spool.Open(filepath.Join(o.Dir, "pyroscope"), spool.Limits{Items: maxItems, Bytes: maxBytes, Pause: o.Pause})
-	if err != nil {
-		o.Log.Error("profiles wait in memory only", zap.Error(err))
-	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &Exporter{o: o, spool: s, queue: make(chan entry, 16), stop: cancel}
-	x.done.Go(func() { s.Run(ctx, x.deliverer(), x.report) })
+	x.stop = cancel
+	for _, r := range x.receivers {
+		var err error
+		r.spool, err = spool.Open(filepath.Join(o.Dir, r.name), spool.Limits{Items: maxItems, Bytes: maxBytes, Memory: maxMemory, Pause: o.Pause})
+		if err != nil {
+			o.Log.Error("profiles wait in memory only", zap.String("receiver", r.name), zap.Error(err))
+		}
+		x.done.Go(func() { r.spool.Run(ctx, r.deliver, x.report(r.name)) })
+	}
 	x.done.Go(func() { x.take(ctx) })
 	return x
 }
@@ -91,7 +115,10 @@ func (x *Exporter) Push(inc *incident.Incident, pprof []byte, at time.Time) {
 	if x == nil || len(pprof) == 0 {
 		return
 	}
-	h, err := json.Marshal(head{Name: name(x.o.Name, inc), From: inc.Began.Unix(), Until: max(at.Unix(), inc.Began.Unix()+1), Rate: inc.Samples.RateHz})
+	h, err := json.Marshal(head{
+		Name: name(x.o.Name, inc), From: inc.Began.Unix(), Until: max(at.Unix(), inc.Began.Unix()+1), Rate: inc.Samples.RateHz,
+		App: x.o.Name, Labels: labels(inc), Began: inc.Began.UnixNano(), Ended: at.UnixNano(),
+	})
 	if err != nil {
 		x.o.Log.Error("profile could not be queued", zap.Error(err))
 		return
@@ -99,6 +126,9 @@ func (x *Exporter) Push(inc *incident.Incident, pprof []byte, at time.Time) {
 	select {
 	case x.queue <- entry{inc.ID, append(append(h, '\n'), pprof...)}:
 	default:
+		for _, r := range x.receivers {
+			r.spool.Refuse()
+		}
 		x.o.Log.Error("too many profiles at once: one is not exported", zap.String("incident", inc.ID))
 	}
 }
@@ -106,8 +136,10 @@ func (x *Exporter) Push(inc *incident.Incident, pprof []byte, at time.Time) {
 // take moves profiles into the spool, also those that are left at the end.
 func (x *Exporter) take(ctx context.Context) {
 	put := func(e entry) {
-		if err := x.spool.Put(e.key, e.data); err != nil {
-			x.o.Log.Warn("profile not on disk", zap.Error(err))
+		for _, r := range x.receivers {
+			if err := r.spool.Put(e.key, e.data); err != nil {
+				x.o.Log.Warn("profile not on disk", zap.String("receiver", r.name), zap.Error(err))
+			}
 		}
 	}
 	for {
@@ -123,37 +155,33 @@ func (x *Exporter) take(ctx context.Context) {
 	}
 }
 
-// deliverer posts to /ingest, with the profile as the body.
-func (x *Exporter) deliverer() spool.Delivery {
-	p := spool.NewPoster(x.o.Authorization)
-	base := strings.TrimRight(x.o.Pyroscope, "/") + "/ingest?"
-	return func(ctx context.Context, _ string, data []byte) error {
-		line, pprof, ok := bytes.Cut(data, []byte("\n"))
-		var h head
-		if err := json.Unmarshal(line, &h); err != nil || !ok {
-			return &spool.ReplyError{Final: true, Text: "profile on disk: no first line"}
-		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+h.query(), bytes.NewReader(pprof))
-		if err != nil {
-			return &spool.ReplyError{Final: true, Text: "the URL can't be used"}
-		}
-		r.Header.Set("Content-Type", "binary/octet-stream")
-		return p.Post(r)
+// deliver reads a spooled profile and sends it.
+func (r *receiver) deliver(ctx context.Context, _ string, data []byte) error {
+	line, pprof, ok := bytes.Cut(data, []byte("\n"))
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil || !ok {
+		return &spool.ReplyError{Final: true, Text: "profile on disk: no first line"}
 	}
+	return r.send(ctx, h, pprof)
 }
 
-func (h head) query() string {
-	q := url.Values{"name": {h.Name}, "from": {strconv.FormatInt(h.From, 10)}, "until": {strconv.FormatInt(h.Until, 10)}, "format": {"pprof"}, "spyName": {"spinguard"}}
-	if h.Rate > 0 {
-		q.Set("sampleRate", strconv.Itoa(h.Rate))
+// Spools returns what waits for each receiver, and what became of the rest.
+func (x *Exporter) Spools() (list []spool.State) {
+	if x == nil {
+		return nil
 	}
-	return q.Encode()
+	for _, r := range x.receivers {
+		list = append(list, spool.State{Receiver: r.name, Counts: r.spool.Counts()})
+	}
+	return list
 }
 
-func (x *Exporter) report(key string, err error, dropped bool) {
-	if dropped {
-		x.o.Log.Error("profile given up", zap.String("incident", key), zap.Error(err))
-		return
+func (x *Exporter) report(name string) func(string, error, bool) {
+	return func(key string, err error, dropped bool) {
+		if dropped {
+			x.o.Log.Error("profile given up", zap.String("receiver", name), zap.String("incident", key), zap.Error(err))
+			return
+		}
+		x.o.Log.Warn("profile not delivered yet", zap.String("receiver", name), zap.String("incident", key), zap.Error(err))
 	}
-	x.o.Log.Warn("profile not delivered yet", zap.String("incident", key), zap.Error(err))
 }

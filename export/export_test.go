@@ -108,12 +108,12 @@ func TestPushedOnceWhenTheReceiverIsBack(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("nothing came")
 	}
-	for x.spool.Counts().Delivered == 0 { // the answer is on its way
+	for x.Spools()[0].Delivered == 0 { // the answer is on its way
 		time.Sleep(time.Millisecond)
 	}
 	x.Close()
-	if len(got) > 0 || x.spool.Counts().Waiting > 0 {
-		t.Errorf("%d more, %+v", len(got), x.spool.Counts())
+	if len(got) > 0 || x.Spools()[0].Waiting > 0 {
+		t.Errorf("%d more, %+v", len(got), x.Spools()[0])
 	}
 }
 

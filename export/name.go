@@ -1,6 +1,7 @@
 package export
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/spinguard/spinguard/incident"
@@ -9,16 +10,24 @@ import (
 // name is the application's name with its labels, as /ingest reads it:
 // app{key=value,key=value}, without quotes.
 func name(app string, inc *incident.Incident) string {
-	labels := []struct{ key, value string }{
-		{"incident", inc.ID}, {"kind", inc.Kind}, {"node", inc.Origin}, {"proxy", inc.Proxy}, {"upstream", inc.Evidence.Upstream}, {"verdict", inc.Verdict},
-	}
 	var parts []string
-	for _, l := range labels {
-		if l.value != "" {
-			parts = append(parts, l.key+"="+safe(l.value))
-		}
+	given := labels(inc)
+	for _, key := range sortedKeys(given) {
+		parts = append(parts, key+"="+safe(given[key]))
 	}
 	return app + "{" + strings.Join(parts, ",") + "}"
+}
+
+// labels say what a profile is of.
+func labels(inc *incident.Incident) map[string]string {
+	m := map[string]string{
+		"incident": inc.ID, "kind": inc.Kind, "node": inc.Origin, "proxy": inc.Proxy, "upstream": inc.Evidence.Upstream, "verdict": inc.Verdict,
+	}
+	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
+	for k, v := range m {
+		m[k] = v[:min(len(v), 400)]
+	}
+	return m
 }
 
 // safe replaces what would end a label's value, and bounds it: names of

@@ -114,8 +114,22 @@ func (n *Notifier) Tell(kind Kind, inc *incident.Incident, at time.Time) {
 	select {
 	case n.events <- e:
 	default:
+		for _, r := range n.receivers {
+			r.spool.Refuse()
+		}
 		n.o.Log.Error("too many events at once: one is not told", zap.String("event", e.Key))
 	}
+}
+
+// Spools returns what waits for each receiver, and what became of the rest.
+func (n *Notifier) Spools() (list []spool.State) {
+	if n == nil {
+		return nil
+	}
+	for _, r := range n.receivers {
+		list = append(list, spool.State{Receiver: r.name, Counts: r.spool.Counts()})
+	}
+	return list
 }
 
 // remember says that the event is new, and keeps who is open.

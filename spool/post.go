@@ -34,24 +34,33 @@ func NewPoster(authorizationFile string) *Poster {
 
 // Post sends a request and says what its answer means for the item.
 func (p *Poster) Post(r *http.Request) error {
+	_, err := p.Ask(r)
+	return err
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 16 << 10
+
+// Ask is Post that also returns the answer of a success, cut to 16 KiB.
+func (p *Poster) Ask(r *http.Request) ([]byte, error) {
 	r.Header.Set("User-Agent", "spinguard")
 	if p.Authorization != "" {
 		value, err := os.ReadFile(p.Authorization)
 		if err != nil {
-			return fmt.Errorf("authorization_file: %w", err)
+			return nil, fmt.Errorf("authorization_file: %w", err)
 		}
 		r.Header.Set("Authorization", strings.TrimSpace(string(value)))
 	}
 	answer, err := p.client.Do(r)
 	if err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300)) // only for the message
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status counts
 	code := answer.StatusCode
 	if code/100 == 2 {
-		return nil
+		return text, nil
 	}
 	again := code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-	return &ReplyError{Final: !again, Text: fmt.Sprintf("answer %s: %q", answer.Status, text)}
+	return nil, &ReplyError{Final: !again, Text: fmt.Sprintf("answer %s: %.300q", answer.Status, text)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/notify"
 	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/web"
 )
 
 // openReceivers starts to deliver to those who are told of incidents. Without
@@ -24,8 +25,20 @@ func (a *Agent) openReceivers(cfg config.Config, log *zap.Logger) {
 		Authorization: cfg.Notify.Authorization, Log: log,
 	})
 	a.exporter = export.New(export.Options{
-		Dir: dir, Pyroscope: string(cfg.Export.Pyroscope), Name: cfg.Export.Name, Authorization: cfg.Export.Authorization, Log: log,
+		Dir: dir, Pyroscope: string(cfg.Export.Pyroscope), OTLP: string(cfg.Export.OTLP), Name: cfg.Export.Name, Authorization: cfg.Export.Authorization, Log: log,
 	})
+	a.metrics.WatchSpools(a.spools)
+}
+
+// spools is what the metrics say of the receivers.
+func (a *Agent) spools() (list []web.Spool) {
+	for _, s := range append(a.notifier.Spools(), a.exporter.Spools()...) {
+		list = append(list, web.Spool{
+			Receiver: s.Receiver, Waiting: s.Waiting, Unsaved: s.Unsaved, Bytes: s.Bytes,
+			Queued: s.Queued, Delivered: s.Delivered, Failed: s.Failed, Dropped: s.Dropped,
+		})
+	}
+	return list
 }
 
 // announce tells the receivers what happened to an incident.

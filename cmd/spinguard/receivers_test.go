@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/profiles/v1development"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/spinguard/spinguard/notify"
 )
@@ -19,9 +23,13 @@ import (
 // A worker of a real nginx blocks: the webhook is told, the profile is pushed,
 // and the end is told too, by the next agent after this one was killed.
 func TestReceiversAreToldOfARealIncident(t *testing.T) {
-	events, profiles := make(chan notify.Event, 10), make(chan *profile.Profile, 10)
+	events, profiles, otlp := make(chan notify.Event, 10), make(chan *profile.Profile, 10), make(chan *collector.ExportProfilesServiceRequest, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/v1development/profiles" {
+			otlp <- decodeOTLP(t, body)
+			return
+		}
 		if r.URL.Path == "/ingest" {
 			p, err := profile.ParseData(body)
 			if err != nil {
@@ -38,7 +46,7 @@ func TestReceiversAreToldOfARealIncident(t *testing.T) {
 	}))
 	defer server.Close()
 	address, master := startNginx(t)
-	a := startAgent(t, fmt.Sprintf("masters: [%d]\nnotify: {webhook: '%s/hook', page: 'http://lb-7:9517'}\nexport: {pyroscope: '%s'}\n", master, server.URL, server.URL))
+	a := startAgent(t, fmt.Sprintf("masters: [%[1]d]\nnotify: {webhook: '%[2]s/hook', page: 'http://lb-7:9517'}\nexport: {pyroscope: '%[2]s', otlp: '%[2]s'}\n", master, server.URL))
 	quick := http.Client{Timeout: 300 * time.Millisecond}
 	a.eventually("the worker is watched", func() bool {
 		list, err := a.client.Workers(t.Context())
@@ -52,6 +60,9 @@ func TestReceiversAreToldOfARealIncident(t *testing.T) {
 	if p := wait(t, a, profiles); p == nil || len(p.Sample) == 0 {
 		t.Errorf("profile %v", p)
 	}
+	if m := wait(t, a, otlp); len(m.Dictionary.StackTable) < 2 {
+		t.Errorf("OTLP %v", m)
+	}
 	_ = a.cmd.Process.Kill()
 	_ = a.cmd.Wait()
 	a.restart()
@@ -62,6 +73,21 @@ func TestReceiversAreToldOfARealIncident(t *testing.T) {
 	if ended.Kind != notify.Ended || ended.Incident != opened.Incident {
 		t.Errorf("ended: %+v", ended)
 	}
+}
+
+func decodeOTLP(t *testing.T, body []byte) *collector.ExportProfilesServiceRequest {
+	var m collector.ExportProfilesServiceRequest
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err == nil {
+		body, err = io.ReadAll(z)
+	}
+	if err == nil {
+		err = proto.Unmarshal(body, &m)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return &m
 }
 
 func wait[T any](t *testing.T, a *agentProcess, c <-chan T) T {

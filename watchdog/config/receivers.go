@@ -36,6 +36,7 @@ type Notify struct {
 // Export says where profiles of incidents are pushed.
 type Export struct {
 	Pyroscope     URL    `yaml:"pyroscope" doc:"base URL of a Pyroscope; its /ingest gets the profile of each incident"`
+	OTLP          URL    `yaml:"otlp" doc:"base URL of an OTLP receiver of profiles, such as http://127.0.0.1:4318; /v1development/profiles below it gets, by HTTP in protobuf, the profile of each incident"`
 	Name          string `yaml:"name" doc:"application name of the pushed profiles"`
 	Authorization string `yaml:"authorization_file" doc:"file whose text is sent as the Authorization header"`
 }
@@ -43,7 +44,7 @@ type Export struct {
 func (c *Config) checkReceivers() error {
 	urls := []struct{ key, value string }{
 		{"notify.webhook", string(c.Notify.Webhook)}, {"notify.alertmanager", string(c.Notify.Alertmanager)},
-		{"notify.page", c.Notify.Page}, {"export.pyroscope", string(c.Export.Pyroscope)},
+		{"notify.page", c.Notify.Page}, {"export.pyroscope", string(c.Export.Pyroscope)}, {"export.otlp", string(c.Export.OTLP)},
 	}
 	for _, u := range urls {
 		if err := checkURL(u.key, u.value); err != nil {

@@ -22,6 +22,8 @@ func TestReceivers(t *testing.T) {
 		"notify:\n  authorization_file: token\n":                    "line 2: notify.authorization_file",
 		"export:\n  pyroscope: 'http://h'\n  name: 'a{b=c}'\n":      "line 3: export.name",
 		"export: {pyroscope: 'http://[::1'}\n":                      "is no URL",
+		"export:\n  name: x\n  otlp: 'collector:4318/SECRET'\n":     "line 3: export.otlp: is no URL",
+		"export: {otlp: 'http://h/?a=SECRET'}\n":                    "can't have a query",
 		"notify: {slack: 'https://hooks.example/'}\n":               "slack: no such key here",
 		"notify: {webhook: ['https://hooks.example/']}\n":           "line 1",
 		"export: {authorization_file: '../token', pyroscope: ''}\n": "not an absolute path",
