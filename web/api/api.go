@@ -105,10 +105,10 @@ type Signals struct {
 	Counters map[string]uint64 `json:"counters"` // of the kernel, such as "TcpExt.ListenDrops"
 	Restarts map[string]uint64 `json:"restarts"` // new worker processes by proxy
 	Workers  []WorkerSignals   `json:"workers"`
-}
 	Backends map[string]uint64 `json:"backends"` // restarts of processes on this host that workers connect to, by address
 	Connects []PeerConnects    `json:"connects"`
 	Counting string            `json:"counting,omitempty"` // why connects are counted now; empty: they are not
+}
 
 // Signal is one thing that the host said.
 type Signal struct {
