@@ -8,21 +8,38 @@ local hash = require "resty.spinguard.hash"
 local mix = require "resty.spinguard.mix"
 local rotation = require "resty.spinguard.rotation"
 
+local ipairs = ipairs
+local ngx_now = ngx.now
 local pairs = pairs
 local setmetatable = setmetatable
 local sort = table.sort
 local tostring = tostring
 local type = type
+local worker_pid = ngx.worker.pid
 
 
 local MAX_WEIGHT = 65535
 local MAX_ID = 255
+local MOVED = 4     -- and an eighth: so many changes are taken over one by one
 
 
 local _M = {}
 
 
-local random = mix.generator(ngx.worker.pid() * 7919 + ngx.now() * 1000)
+local random, seeded
+
+
+-- start returns where a picker begins: elsewhere in each worker, also if it
+-- was made before the workers were.
+local function start()
+    local pid = worker_pid()
+
+    if seeded ~= pid then
+        random, seeded = mix.generator(pid * 7919 + ngx_now() * 1000), pid
+    end
+
+    return random()
+end
 
 
 local function check_node(id, weight)
@@ -41,13 +58,13 @@ local function check_node(id, weight)
 end
 
 
--- take copies the nodes, checked, as peers sorted by id.
+-- take copies the nodes, checked, and returns how many.
 local function take(nodes)
     if type(nodes) ~= "table" then
         return nil, "nodes: want a table from id to weight"
     end
 
-    local peers = {}
+    local peers, size = {}, 0
 
     for id, weight in pairs(nodes) do
         local number, err = check_node(id, weight)
@@ -55,34 +72,53 @@ local function take(nodes)
             return nil, err
         end
 
-        peers[#peers + 1] = { address = id, weight = number }
-        if #peers > check.MAX_PEERS then
+        peers[id] = { address = id, weight = number, n = 0 }
+        size = size + 1
+        if size > check.MAX_PEERS then
             return nil, "nodes: more than " .. check.MAX_PEERS
         end
     end
 
-    sort(peers, function(a, b) return a.address < b.address end)
-
-    return peers
+    return peers, size
 end
 
 
 local function rebuild(self)
-    local peers = {}
+    local ids, peers = {}, {}
 
-    for _, peer in pairs(self.nodes) do
-        peers[#peers + 1] = peer
+    for id in pairs(self.nodes) do
+        ids[#ids + 1] = id
     end
 
-    sort(peers, function(a, b) return a.address < b.address end)
+    sort(ids)
 
-    for n, peer in ipairs(peers) do
+    for n, id in ipairs(ids) do
+        local peer = self.nodes[id]
         peer.n = n
+        peers[n] = peer
     end
 
     self.peers = peers
-    self.picker = self.kind.new(peers, random())
-    self.stale = false
+    self.picker = self.kind.new(peers, start())
+    self.dead, self.stale = 0, false
+end
+
+
+-- refresh brings the picker up to date: at the first find after a change, so
+-- that many changes cost as much as one.
+local function refresh(self)
+    local moved = self.moved
+    local few = not self.stale and #moved <= MOVED + #self.peers / 8
+    local done = few and self.picker:change(moved)
+
+    for i = #moved, 1, -1 do
+        self.peers[moved[i]].moved = nil
+        moved[i] = nil
+    end
+
+    if not done then
+        rebuild(self)
+    end
 end
 
 
@@ -91,47 +127,56 @@ local methods = {}
 
 -- reinit replaces all nodes.
 function methods.reinit(self, nodes)
-    local peers, err = take(nodes)
+    local peers, size = take(nodes)
     if not peers then
-        return nil, err
+        return nil, size
     end
 
-    self.nodes = {}
-    for _, peer in ipairs(peers) do
-        self.nodes[peer.address] = peer
-    end
-
-    rebuild(self)
+    self.nodes, self.size = peers, size
+    self.moved = {}
+    self.stale = true
 
     return true
 end
 
 
--- change puts a checked weight into force. Rotations change in place; a ring
--- is built anew at the next find.
-local function change(self, id, weight)
-    local peer = self.nodes[id]
-    local fresh = not peer
-
-    if fresh then
-        peer = { address = id, weight = 0, n = #self.peers + 1 }
-        self.nodes[id] = peer
+-- add makes a node that is not there yet, without a weight.
+local function add(self, id)
+    if self.size >= check.MAX_PEERS then
+        return nil, "node " .. id .. ": more than " .. check.MAX_PEERS
     end
 
-    if peer.weight == weight and not fresh then
+    local peer = { address = id, weight = 0, n = #self.peers + 1 }
+    self.nodes[id] = peer
+    self.size = self.size + 1
+
+    if not self.stale then
+        self.peers[peer.n] = peer
+    end
+
+    return peer
+end
+
+
+-- change puts a checked weight into force.
+local function change(self, id, weight)
+    local peer, err = self.nodes[id]
+
+    if not peer then
+        peer, err = add(self, id)
+        if not peer then
+            return nil, err
+        end
+
+    elseif peer.weight == weight then
         return true
     end
 
     peer.weight = weight
 
-    if self.kind == rotation and not self.stale then
-        if fresh then
-            self.peers[peer.n] = peer
-        end
-
-        self.picker:set(peer.n, weight, fresh and peer or nil)
-    else
-        self.stale = true
+    if not peer.moved and not self.stale then
+        peer.moved = true
+        self.moved[#self.moved + 1] = peer.n
     end
 
     return true
@@ -176,10 +221,10 @@ function methods.delete(self, id)
 
     change(self, id, 0)
     self.nodes[id] = nil
+    self.size = self.size - 1
     self.dead = self.dead + 1
 
     if self.dead > #self.peers / 2 + 16 then
-        self.dead = 0
         self.stale = true
     end
 
@@ -219,8 +264,8 @@ end
 
 -- find returns the id of the node to use; the ring wants a key.
 function methods.find(self, key)
-    if self.stale then
-        rebuild(self)
+    if self.stale or self.moved[1] then
+        refresh(self)
     end
 
     return found(self.picker:find(key))
@@ -236,7 +281,7 @@ function _M.module(kind)
     -- with it, where lua-resty-balancer raises.
     function module.new(_, nodes)
         local self = setmetatable({ kind = kind, nodes = {}, peers = {},
-                                    dead = 0 }, mt)
+                                    moved = {}, dead = 0 }, mt)
         local ok, err = self:reinit(nodes)
         if not ok then
             return nil, err

@@ -1,59 +1,42 @@
--- Consistent hash with bounded loads. A ring of points, some for each unit of
--- weight, sorted once by counting; a key goes to the next point behind its
--- hash. If that peer already carries more than its share by a quarter, the
--- key goes on along the ring, at most over TRIES points.
+-- Consistent hash with bounded loads. A ring of sorted points, some for each
+-- unit of weight; a key goes to the next point behind its hash. If that peer
+-- already carries more than its share by a quarter, the key goes on along the
+-- ring, at most over TRIES points.
 --
 -- The points of a peer depend on its address and weight only: a change moves
 -- no key but those that the changed peers gain or lose. Only where the total
 -- weight doubles past a limit the number of points for a unit is halved.
 
-local ffi = require "ffi"
-local mix = require "resty.spinguard.mix"
+local bit = require "bit"
+local ring = require "resty.spinguard.ring"
 
+local bxor = bit.bxor
 local ceil = math.ceil
 local crc32 = ngx.crc32_short  -- keys are short; the value is the same
-local floor = math.floor
-local hash = mix.hash
 local ipairs = ipairs
+local rshift = bit.rshift
 local setmetatable = setmetatable
+local tobit = bit.tobit
 
 
 local POINTS = 160         -- for a unit of weight, while they are few
-local MAX_POINTS = 65536   -- halve until no more than this
+local MAX_POINTS = 65536   -- halve until no more than this, and one a peer
 local SPREAD = 1.25        -- bounded load: this much over the fair share
 local TRIES = 64
-local TWO_32 = 4294967296
-local GOLDEN = 0x9e3779b9
-local FACTOR = 1540483     -- odd, under 2^21
+local FACTOR = 500579      -- odd, under 2^19
+local LOWEST = bit.tobit(0x80000000)
 
 
 local _M = {}
 local mt = { __index = _M }
 
 
-local function points_of(weight, unit)
-    return weight > 0 and ceil(weight * unit) or 0
-end
-
-
-local function count(peers, unit)
-    local n = 0
-
-    for _, peer in ipairs(peers) do
-        n = n + points_of(peer.weight, unit)
-    end
-
-    return n
-end
-
-
--- unit_for halves the points for a unit of weight until they are few enough;
--- one point for each peer is always left.
-local function unit_for(peers)
+-- unit_for returns the points for a unit of weight.
+local function unit_for(weights)
     local unit = POINTS
 
     for _ = 1, 32 do
-        if count(peers, unit) <= MAX_POINTS then
+        if weights * unit <= MAX_POINTS then
             break
         end
 
@@ -64,52 +47,47 @@ local function unit_for(peers)
 end
 
 
-local function each_point(peers, unit, visit)
-    for n, peer in ipairs(peers) do
-        local seed = crc32(peer.address)
+local function weights_of(peers)
+    local sum = 0
 
-        for i = 1, points_of(peer.weight, unit) do
-            visit(hash(seed + i * GOLDEN), n)
-        end
+    for _, peer in ipairs(peers) do
+        sum = sum + peer.weight
     end
+
+    return sum
 end
 
 
--- insert keeps a bucket sorted; equal points go by the peer's number, which
--- is the order of addresses.
-local function insert(self, from, used, point, n)
-    local at = from + used
-    local points, owner = self.points, self.owner
-
-    while at > from and (points[at - 1] > point
-        or (points[at - 1] == point and owner[at - 1] > n))
-    do
-        points[at], owner[at] = points[at - 1], owner[at - 1]
-        at = at - 1
+-- put makes the ring the one in force. A part of its index has four to eight
+-- points on average.
+local function put(self, points, size)
+    local bits = 1
+    while bits < 20 and 2 ^ bits * 8 < size do
+        bits = bits + 1
     end
 
-    points[at], owner[at] = point, n
+    self.points, self.owner = points.points, points.owner
+    self.ring, self.total = points, size
+    self.shift = 32 - bits
+    self.first = ring.index(points, size, bits)
 end
 
 
-local function fill(self, peers, unit)
-    local first, scale = self.first, self.scale
-    local used = ffi.new("uint32_t[?]", self.buckets + 1)
+-- make returns the sorted points of some peers, a list of numbers.
+local function make(self, numbers)
+    local peers, size, at = self.peer, 0, 0
 
-    each_point(peers, unit, function(point)
-        local b = floor(point * scale)
-        first[b + 1] = first[b + 1] + 1
-    end)
-
-    for b = 1, self.buckets do
-        first[b] = first[b] + first[b - 1]
+    for _, n in ipairs(numbers) do
+        self.count[n] = ceil(peers[n].weight * self.unit)
+        size = size + self.count[n]
     end
 
-    each_point(peers, unit, function(point, n)
-        local b = floor(point * scale)
-        insert(self, first[b], used[b], point, n)
-        used[b] = used[b] + 1
-    end)
+    local points = ring.begin(size)
+    for _, n in ipairs(numbers) do
+        at = ring.add(points, at, peers[n].address, n, self.count[n])
+    end
+
+    return ring.sort(size), size
 end
 
 
@@ -117,38 +95,54 @@ end
 -- load(peer) tells how many requests the peer carries; without it loads are
 -- not bounded.
 function _M.new(peers, _, load)
-    local unit = unit_for(peers)
-    local total = count(peers, unit)
-    local buckets = total > 0 and total or 1
-    local weights = 0
+    local weights = weights_of(peers)
+    local self = { peer = peers, load = load, weights = weights,
+                   unit = unit_for(weights), count = {} }
+    local numbers = {}
 
-    for _, peer in ipairs(peers) do
-        weights = weights + peer.weight
+    for n in ipairs(peers) do
+        numbers[n] = n
     end
 
-    local self = {
-        peer = peers,
-        load = load,
-        weights = weights,
-        total = total,
-        buckets = buckets,
-        scale = buckets / TWO_32,
-        first = ffi.new("uint32_t[?]", buckets + 1),
-        points = ffi.new("uint32_t[?]", total + 1),
-        owner = ffi.new("uint16_t[?]", total + 1),
-    }
-
-    fill(self, peers, unit)
+    put(self, make(self, numbers))
 
     return setmetatable(self, mt)
 end
 
 
+-- change takes over the new weights of some peers, a list of numbers, which
+-- may be new ones at the end. Only their points are made anew. It returns
+-- false where every peer's number of points changes: then a new ring is due.
+function _M.change(self, numbers)
+    local peers = self.peer
+    local weights = weights_of(peers)
+
+    if unit_for(weights) ~= self.unit then
+        return false
+    end
+
+    local rest = self.total
+    for _, n in ipairs(numbers) do
+        rest = rest - (self.count[n] or 0)
+    end
+
+    local points, size = make(self, numbers)
+    self.weights = weights
+    local merged = ring.merge(self.ring, self.total, points, size,
+                              ring.marks(#peers, numbers), peers,
+                              rest + size, self.spare)
+    self.spare = self.ring
+    put(self, merged, rest + size)
+
+    return true
+end
+
+
 -- locate returns the position of the first point that is not before the
--- hash. It looks through one bucket: one point on average.
+-- hash. It looks through one part of the circle.
 local function locate(self, point)
-    local b = floor(point * self.scale)
-    local at, stop = self.first[b], self.first[b + 1]
+    local part = rshift(bxor(point, LOWEST), self.shift)
+    local at, stop = self.first[part], self.first[part + 1]
     local points = self.points
 
     while at < stop and points[at] < point do
@@ -160,10 +154,10 @@ end
 
 
 -- point_of returns the point of a key. A CRC is spread well already, the
--- points of the peers are hashed; one product, exact in a double, takes the
+-- points of the peers are mixed; one product, exact in a double, takes the
 -- structure out that the CRCs of similar keys share.
 local function point_of(key)
-    return crc32(key) * FACTOR % TWO_32
+    return tobit(crc32(key) * FACTOR)
 end
 
 
