@@ -15,6 +15,7 @@ type lab struct {
 	sc   *Scenario
 	c    *Case // with the variables replaced
 	vars Vars
+	row  *row            // the ports, held until clean-up
 	run  string          // private, removed at the end
 	out  string          // kept: configuration and log of the agent, incidents
 	ctx  context.Context // of the whole run, for what is started late
@@ -44,6 +45,7 @@ func newLab(ctx context.Context, abort context.CancelCauseFunc, sc *Scenario, ou
 	}
 	l := &lab{sc: sc, run: run, out: out, ctx: ctx, abort: abort, brood: newBrood()}
 	if err := l.prepare(); err != nil {
+		l.giveBack()
 		_ = os.RemoveAll(run)
 		return nil, err
 	}
@@ -58,19 +60,26 @@ func (l *lab) prepare() error {
 	if err := os.MkdirAll(l.out, 0o755); err != nil {
 		return err
 	}
-	port, err := freePorts()
-	if err != nil {
+	var err error
+	if l.row, err = freePorts(); err != nil {
 		return err
 	}
 	dir, err := l.sc.folder(l.run)
 	if err != nil {
 		return err
 	}
-	l.vars = newVars(l.run, dir, port)
+	l.vars = newVars(l.run, dir, l.row.first)
 	if l.c, err = l.sc.Case.filled(l.vars); err != nil {
 		return err
 	}
 	return l.writeConfig(dir)
+}
+
+// giveBack lets other drills have the ports.
+func (l *lab) giveBack() {
+	if l.row != nil {
+		l.row.close()
+	}
 }
 
 func (l *lab) writeConfig(dir string) error {
@@ -131,6 +140,7 @@ func (l *lab) release() {
 // cleanUp ends every process of the run, runs the cleanup command, and removes
 // the run directory. It must work after any failure, so it takes no context.
 func (l *lab) cleanUp() error {
+	defer l.giveBack()
 	l.stopTraffic()
 	if l.daemon != nil {
 		l.daemon.stop()

@@ -25,11 +25,6 @@ type nightBackend struct {
 
 func (b *nightBackend) start() error {
 	ln, err := net.Listen("tcp", b.addr)
-	// Another drill may just be looking whether this port is free.
-	for i := 0; err != nil && i < 50; i++ {
-		time.Sleep(10 * time.Millisecond)
-		ln, err = net.Listen("tcp", b.addr)
-	}
 	if err != nil {
 		return fmt.Errorf("backend: %w", err)
 	}
