@@ -56,7 +56,7 @@ func TestExamplesInComments(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	promtool := tool(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "prometheus/rules.yml"}, {"test", "rules", "prometheus/rules_test.yml", "prometheus/rules_days_test.yml"}} {
+	for _, args := range [][]string{{"check", "rules", "prometheus/rules.yml"}, {"test", "rules", "prometheus/rules_test.yml", "prometheus/rules_nights_test.yml", "prometheus/rules_days_test.yml"}} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

@@ -38,8 +38,13 @@ type Summary struct {
 type Filter struct {
 	Verdict string
 	Proxy   string
-	Limit   int // 0: no limit
+	Before  string // only those whose ids sort before this one: the older ones
+	Limit   int    // 0: no limit
 }
+
+// Until returns what Filter.Before must be to choose the incidents that began
+// at t, to the millisecond, or earlier.
+func Until(t time.Time) string { return NewID(t.Add(time.Millisecond), nil) }
 
 // cached is what is remembered of a folder whose incident.json has not changed.
 type cached struct {
@@ -57,7 +62,7 @@ func (s *Store) List(f Filter) ([]Summary, error) {
 		return nil, err
 	}
 	list := []Summary{}
-	for _, id := range ids {
+	for _, id := range older(ids, f.Before) {
 		if f.Limit > 0 && len(list) == f.Limit {
 			break
 		}
@@ -73,6 +78,18 @@ func (s *Store) List(f Filter) ([]Summary, error) {
 		}
 	}
 	return list, nil
+}
+
+// older returns the part of the ids, newest first, that sorts before one.
+func older(ids []string, before string) []string {
+	if before == "" {
+		return ids
+	}
+	n, found := slices.BinarySearchFunc(ids, before, func(a, b string) int { return compare(b, a) })
+	if found {
+		n++
+	}
+	return ids[n:]
 }
 
 // Count returns how many incidents there are.

@@ -77,10 +77,9 @@ func (a *Agent) countSamples(v *view) {
 		a.counters = c
 	}
 	v.samples = a.counters.Taken
+	// Also those of 0: a counter that appears with its first loss shows no step.
 	for reason, n := range map[string]uint64{"ring full": a.counters.LostRing, "unreadable record": a.unreadable} {
-		if n > 0 {
-			v.lost[reason] = int64(n)
-		}
+		v.lost[reason] = int64(n)
 	}
 }
 
@@ -120,12 +119,12 @@ func quarantineView(in *instance, e balancer.Entry) api.Quarantine {
 func (a *Agent) Status() api.Status {
 	v := a.view.Load()
 	now := time.Now()
-	test := "not done yet"
+	test, failed := "not done yet", false
 	if report := a.tested.Load(); report != nil {
-		test = report.String()
+		test, failed = report.String(), !report.OK()
 	}
 	return api.Status{
-		SelfTest: test,
+		SelfTest: test, SelfTestFailed: failed,
 		Version:  a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
 		CPUSeconds: ownCPU().Seconds(), ResidentBytes: ownMemory(), Samples: v.samples, Lost: v.lost, Sampler: a.samplerState(),
 		Incidents: v.incidents, Proxies: v.proxies,

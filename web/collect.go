@@ -53,6 +53,7 @@ var (
 	descSamples     = describe("samples_total", "Samples taken.")
 	descLost        = describe("samples_lost_total", "Samples lost, by reason.", "reason")
 	descSampler     = describe("sampler_up", "1 if the sampler works, 0 if the agent is blind.")
+	descSelfTest    = describe("self_test_failed", "1 if the self-test at start found that stacks on this kernel are not whole.")
 	descEnforce     = describe("enforcing", "1 in mode enforce, 0 in mode observe.")
 	descKept        = describe("incidents_kept", "Incidents on disk.")
 	descAgentCPU    = describe("agent_cpu_seconds_total", "CPU time of the agent.")
@@ -93,6 +94,7 @@ func (c *collector) collectAgent(ch chan<- prometheus.Metric, s api.Status) {
 	one(descAgentStart, prometheus.GaugeValue, float64(c.born.UnixMilli())/1000)
 	one(descSamples, prometheus.CounterValue, float64(s.Samples))
 	one(descSampler, prometheus.GaugeValue, truth(s.Sampler == "" || s.Sampler == "ok"))
+	one(descSelfTest, prometheus.GaugeValue, truth(s.SelfTestFailed))
 	one(descEnforce, prometheus.GaugeValue, truth(s.Mode == "enforce"))
 	one(descKept, prometheus.GaugeValue, float64(s.Incidents))
 	lost := map[string]float64{}

@@ -75,8 +75,9 @@ func (f *fakeSource) Classes() []api.Class {
 
 func (f *fakeSource) Signals() api.Signals {
 	return api.Signals{
-		Recent:   []api.Signal{{At: noon, Kind: "files", Proxy: "nginx-main", Text: "worker 1 runs out of files"}},
-		Counters: map[string]uint64{"TcpExt.ListenOverflows": 3, "TcpExt.ListenDrops": 4, "Tcp.AttemptFails": 5, "TcpExt.SyncookiesSent": 6},
+		Recent: []api.Signal{{At: noon, Kind: "files", Proxy: "nginx-main", Text: "worker 1 runs out of files"}},
+		Counters: map[string]uint64{"TcpExt.ListenOverflows": 3, "TcpExt.ListenDrops": 4, "Tcp.AttemptFails": 5, "TcpExt.SyncookiesSent": 6,
+			"TcpExt.TCPReqQFullDrop": 7, "TcpExt.TCPSynRetrans": 8, "TcpExt.TCPAbortOnTimeout": 9, "TcpExt.TCPTimeouts": 10},
 		Restarts: map[string]uint64{"nginx-main": 2},
 		Workers:  []api.WorkerSignals{{Proxy: "nginx-main", Index: 1, PID: 1, OpenFiles: 900, FilesLimit: 1024, ExhaustionSeconds: 90, QueueShare: 0.5}},
 	}

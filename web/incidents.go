@@ -15,7 +15,7 @@ const (
 	maxLimit     = 10_000
 )
 
-// filterOf reads verdict, proxy and limit from the query.
+// filterOf reads verdict, proxy, before and limit from the query.
 func filterOf(r *http.Request) (incident.Filter, error) {
 	q := r.URL.Query()
 	f := incident.Filter{Verdict: q.Get("verdict"), Proxy: q.Get("proxy"), Limit: defaultLimit}
@@ -25,6 +25,11 @@ func filterOf(r *http.Request) (incident.Filter, error) {
 			return f, fmt.Errorf("%w: limit %.20q is not between 1 and %d", ErrRefused, s, maxLimit)
 		}
 		f.Limit = n
+	}
+	if f.Before = q.Get("before"); f.Before != "" {
+		if err := incident.CheckID(f.Before); err != nil {
+			return f, err
+		}
 	}
 	return f, nil
 }

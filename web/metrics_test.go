@@ -211,8 +211,10 @@ func TestDescriptors(t *testing.T) {
 func TestMetricNames(t *testing.T) {
 	f := newFake()
 	f.workers[0].PID = os.Getpid()
+	m := NewMetrics("0.1.0", f)
+	m.AddRequestCPU("nginx-main", "shop", time.Second)
 	var b bytes.Buffer
-	for line := range strings.SplitSeq(scrape(t, NewMetrics("0.1.0", f)), "\n") {
+	for line := range strings.SplitSeq(scrape(t, m), "\n") {
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			fmt.Fprintln(&b, rest)
 		}

@@ -53,6 +53,7 @@ func (s *Server) pageRoutes(mux *http.ServeMux, trusted bool) {
 	mux.HandleFunc("GET /fragments/workers", func(w http.ResponseWriter, _ *http.Request) {
 		s.render(w, http.StatusOK, "workers", s.rows())
 	})
+	mux.HandleFunc("GET /incidents/latest", s.latest)
 	mux.HandleFunc("GET /incidents/{id}/{$}", s.reportPage)
 	mux.HandleFunc("GET /incidents/{id}/pprof/{view...}", s.pprofPage)
 	mux.HandleFunc("GET /style.css", asset("style.css", "text/css; charset=utf-8"))

@@ -16,16 +16,9 @@ var source = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr(
 
 // Dashboards returns the JSON files by name.
 func Dashboards() (map[string][]byte, error) {
-	all := dashboard.NewDashboardLinkBuilder("Fleet").Type(dashboard.DashboardLinkTypeLink).Url("/d/spinguard-fleet").KeepTime(true)
-	page := dashboard.NewDashboardLinkBuilder("Page of this agent: reports and flame graphs").
-		Type(dashboard.DashboardLinkTypeLink).Url("http://${instance}/incidents").TargetBlank(true)
-	files := map[string]*dashboard.DashboardBuilder{
-		"spinguard-fleet.json": build("Spinguard: fleet", "spinguard-fleet", fleet, false),
-		"spinguard-node.json":  build("Spinguard: node", "spinguard-node", node, true).Link(all).Link(page),
-	}
 	out := map[string][]byte{}
-	for name, b := range files {
-		d, err := b.Build()
+	for _, b := range boards {
+		d, err := b.build().Build()
 		if err != nil {
 			return nil, err
 		}
@@ -33,20 +26,27 @@ func Dashboards() (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[name] = append(data, '\n')
+		out[b.uid+".json"] = append(data, '\n')
 	}
 	return out, nil
 }
 
-func build(title, uid string, rows []row, one bool) *dashboard.DashboardBuilder {
-	b := dashboard.NewDashboardBuilder(title).Uid(uid).Tags([]string{"spinguard"}).Refresh("10s").Time("now-1h", "now").Timezone("browser").
+func (d board) build() *dashboard.DashboardBuilder {
+	b := dashboard.NewDashboardBuilder(d.title).Uid(d.uid).Tags([]string{"spinguard"}).Refresh("10s").Time("now-1h", "now").Timezone("browser").
 		Readonly().Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
-		WithVariable(variable("job", `label_values(spinguard_build_info, job)`))
-	if one {
-		b.WithVariable(variable("instance", `label_values(spinguard_build_info{job="$job"}, instance)`))
+		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"))
+	for _, c := range d.vars {
+		b.WithVariable(c.build())
 	}
-	for _, r := range rows {
+	for _, l := range d.links {
+		b.Link(dashboard.NewDashboardLinkBuilder(l.title).Type(dashboard.DashboardLinkTypeLink).Url(l.url).KeepTime(!l.outside).TargetBlank(l.outside))
+	}
+	if d.marks != "" {
+		// Grafana wants milliseconds.
+		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Incidents").Datasource(source).Enable(true).IconColor("red").
+			Expr("(" + d.marks + " > 0) * 1000").UseValueForTime(true).TitleFormat("Incident").TextFormat("{{proxy}}"))
+	}
+	for _, r := range d.rows {
 		b.WithRow(dashboard.NewRowBuilder(r.title))
 		for _, p := range r.panels {
 			b.WithPanel(p.build())
@@ -55,9 +55,13 @@ func build(title, uid string, rows []row, one bool) *dashboard.DashboardBuilder 
 	return b
 }
 
-func variable(name, query string) *dashboard.QueryVariableBuilder {
-	return dashboard.NewQueryVariableBuilder(name).Label(name).Datasource(source).
-		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
+func (c choice) build() *dashboard.QueryVariableBuilder {
+	v := dashboard.NewQueryVariableBuilder(c.name).Label(c.name).Datasource(source).
+		Query(dashboard.StringOrMap{String: &c.query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
+	if c.all {
+		v.IncludeAll(true).AllValue(".*").Multi(true)
+	}
+	return v
 }
 
 func (p panel) build() cog.Builder[dashboard.Panel] {
@@ -69,6 +73,9 @@ func (p panel) build() cog.Builder[dashboard.Panel] {
 	if p.stacked {
 		b.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal)).FillOpacity(40)
 	}
+	if p.link != "" {
+		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dataLink(p.link)})
+	}
 	for _, q := range p.queries {
 		b.WithTarget(target(q))
 	}
@@ -77,17 +84,24 @@ func (p panel) build() cog.Builder[dashboard.Panel] {
 
 func (p panel) buildStat() cog.Builder[dashboard.Panel] {
 	b := stat.NewPanelBuilder().Title(p.title).Description(p.help).Unit(p.unit).Datasource(source).Span(p.width).Height(4).
-		GraphMode(common.BigValueGraphModeNone).
+		GraphMode(common.BigValueGraphModeNone).NoValue("none").
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
 	if p.bad {
 		b.ColorMode(common.BigValueColorModeBackground).Thresholds(dashboard.NewThresholdsConfigBuilder().
 			Mode(dashboard.ThresholdsModeAbsolute).
 			Steps([]dashboard.Threshold{{Color: "green"}, {Color: "red", Value: cog.ToPtr(1.0)}}))
 	}
+	if p.link != "" {
+		b.DataLinks([]cog.Builder[dashboard.DashboardLink]{dataLink(p.link)})
+	}
 	for _, q := range p.queries {
 		b.WithTarget(target(q).Instant())
 	}
 	return b
+}
+
+func dataLink(url string) *dashboard.DashboardLinkBuilder {
+	return dashboard.NewDashboardLinkBuilder("Report of the incident").Url(url).TargetBlank(true)
 }
 
 func target(q query) *prometheus.DataqueryBuilder {

@@ -17,6 +17,7 @@ type panel struct {
 	bad     bool   // a stat that is red above 0
 	stacked bool
 	width   uint32 // of 24 columns
+	link    string // where a click on a value leads
 	queries []query
 }
 
@@ -54,7 +55,7 @@ var fleet = []row{
 			{`sum(increase(spinguard_actions_refused_total{job="$job"}[$__rate_interval]))`, "refused by a rail"}}},
 	}},
 	{"Nodes", []panel{
-		{title: "Time since the last incident", unit: "s", width: 12, help: "Only proxies that had one.",
+		{title: "Time since the last incident", unit: "s", width: 12, help: "Only proxies that had one. A click opens its report.", link: "http://${__field.labels.instance}/incidents/latest?proxy=${__field.labels.proxy}",
 			queries: []query{{`time() - max by (instance, proxy) (spinguard_incident_last_timestamp_seconds{job="$job"} > 0)`, "{{instance}} {{proxy}}"}}},
 		{title: "CPU time of the agents", unit: "percentunit", width: 12, help: "Of one core.",
 			queries: []query{{`rate(spinguard_agent_cpu_seconds_total{job="$job"}[$__rate_interval])`, "{{instance}}"}}},

@@ -7,19 +7,20 @@ import "time"
 
 // Status is the answer of GET /api/status.
 type Status struct {
-	Version       string           `json:"version"`
-	Node          string           `json:"node"`
-	Mode          string           `json:"mode"` // observe or enforce
-	Started       time.Time        `json:"started"`
-	UptimeSeconds float64          `json:"uptime_seconds"`
-	CPUSeconds    float64          `json:"cpu_seconds"`    // of the agent
-	ResidentBytes int64            `json:"resident_bytes"` // of the agent
-	Samples       uint64           `json:"samples"`
-	Lost          map[string]int64 `json:"lost_samples"` // by reason
-	Sampler       string           `json:"sampler"`      // "ok", or why the agent is blind
-	SelfTest      string           `json:"self_test"`    // what unwinding a known child on this kernel showed
-	Incidents     int              `json:"incidents"`    // kept on disk
-	Proxies       []Proxy          `json:"proxies"`
+	Version        string           `json:"version"`
+	Node           string           `json:"node"`
+	Mode           string           `json:"mode"` // observe or enforce
+	Started        time.Time        `json:"started"`
+	UptimeSeconds  float64          `json:"uptime_seconds"`
+	CPUSeconds     float64          `json:"cpu_seconds"`    // of the agent
+	ResidentBytes  int64            `json:"resident_bytes"` // of the agent
+	Samples        uint64           `json:"samples"`
+	Lost           map[string]int64 `json:"lost_samples"`     // by reason
+	Sampler        string           `json:"sampler"`          // "ok", or why the agent is blind
+	SelfTest       string           `json:"self_test"`        // what unwinding a known child on this kernel showed
+	SelfTestFailed bool             `json:"self_test_failed"` // it ran, and found problems
+	Incidents      int              `json:"incidents"`        // kept on disk
+	Proxies        []Proxy          `json:"proxies"`
 }
 
 // Proxy is one running instance that is watched.

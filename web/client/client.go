@@ -91,6 +91,9 @@ func (c *Client) Incidents(ctx context.Context, f incident.Filter) (list []incid
 	if f.Proxy != "" {
 		q.Set("proxy", f.Proxy)
 	}
+	if f.Before != "" {
+		q.Set("before", f.Before)
+	}
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
