@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ type proxyOptions struct {
 	location string // more of the front location
 	upstream string // more of the upstream block
 	backend  string // more of each backend
+	listen   string // parameters of the front server's listen
 }
 
 const proxyConf = `
@@ -83,7 +85,7 @@ http {
         location / { content_by_lua_block { spinguard.admin() } }
     }
     server {
-        listen 127.0.0.1:PORT;
+        listen 127.0.0.1:PORT LISTEN;
         location / { proxy_pass http://backend; proxy_connect_timeout 2s; LOCATION }
         SERVER
     }
@@ -147,7 +149,7 @@ func (p *proxy) config(o proxyOptions) string {
 	}
 	conf := strings.NewReplacer("MODULES", modules, "WORKERS", fmt.Sprint(o.workers), "DIR", p.dir, "LUA", lua,
 		"DICT", o.dict, "OPTIONS", o.options, "INIT", o.init, "BACKENDS", backends, "ADMIN", fmt.Sprint(p.admin),
-		"PORT", fmt.Sprint(p.port), "SERVER", o.server, "HTTP", o.http, "JIT", jit, "LOCATION", o.location, "UPSTREAM", o.upstream).Replace(proxyConf)
+		"PORT", fmt.Sprint(p.port), "SERVER", o.server, "HTTP", o.http, "JIT", jit, "LOCATION", o.location, "UPSTREAM", o.upstream, "LISTEN", o.listen).Replace(proxyConf)
 	return strings.ReplaceAll(conf, "DIR", p.dir)
 }
 
@@ -240,6 +242,33 @@ func (p *proxy) get(path string) (int, string) {
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b)
+}
+
+// getOnce asks over a connection of its own, so any worker may answer.
+func (p *proxy) getOnce(path string) (int, string) {
+	p.t.Helper()
+	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	code, b := ask(web, "GET", fmt.Sprintf("http://127.0.0.1:%d%s", p.port, path), "")
+	return code, string(b)
+}
+
+// reload has the master start new workers, and waits for all of them.
+func (p *proxy) reload() {
+	p.t.Helper()
+	before := p.workers()
+	if err := p.cmd.Process.Signal(unix.SIGHUP); err != nil {
+		p.t.Fatal(err)
+	}
+	fresh := func() (n int) {
+		for _, pid := range p.workers() {
+			if !slices.Contains(before, pid) {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(p.t, "new workers", func() bool { return fresh() >= len(before) })
+	p.client.CloseIdleConnections()
 }
 
 // served asks n times and counts the answers by backend port.

@@ -10,8 +10,8 @@ import (
 
 func TestPublishAndShares(t *testing.T) {
 	p := startProxy(t, proxyOptions{workers: 1})
-	if code, body := p.get("/"); code != 500 && code != 503 {
-		t.Errorf("nothing published: status %d %s, want a refusal", code, body)
+	if code, body := p.get("/"); code != 502 {
+		t.Errorf("nothing published: status %d %s, want 502", code, body)
 	}
 	if v := p.publish(5, "0", 3); v != 1 {
 		t.Errorf("first version is %d", v)

@@ -130,7 +130,7 @@ func TestNoVersionLeft(t *testing.T) {
 	if _, err := l.Add(Entry{Kind: KindVersion, Upstream: "backend", Version: 1, Until: now.Add(time.Minute)}, now); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a clear refusal", func() bool { code, _ := p.get("/"); return code == 500 || code == 503 })
+	eventually(t, "a clear refusal", func() bool { code, _ := p.get("/"); return code == 502 })
 	if !strings.Contains(p.log(), "no version can be served: version 1 is in quarantine") {
 		t.Error("the error log does not say why")
 	}
@@ -223,9 +223,7 @@ func activeCrumb(t *testing.T, pid int) Crumb {
 }
 
 func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
-	// One worker: a second one that had no request since the quarantine would
-	// not know it when the ledger is damaged.
-	p := startProxy(t, proxyOptions{workers: 1})
+	p := startProxy(t, proxyOptions{workers: 2, server: lookedLocation})
 	p.publish(1, 0)
 	p.publish(0, 1)
 	l, now := p.ledger(), time.Now()
@@ -238,7 +236,17 @@ func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
 	first := fmt.Sprint(p.ports[0])
 	served := func() bool { return p.served(8)[first] == 8 }
 	quarantine(l)
-	eventually(t, "version 1 serves", served)
+	// A worker that has no request knows it too, from its timer.
+	epochs := map[string]bool{}
+	eventually(t, "both workers have read the ledger", func() bool {
+		if _, body := p.getOnce("/looked"); !strings.HasSuffix(body, " 0") {
+			epochs[body] = true
+		}
+		return len(epochs) == 2
+	})
+	if !served() {
+		t.Error("version 1 does not serve")
+	}
 
 	workers := fmt.Sprint(p.workers())
 	random := make([]byte, ledgerSize)
@@ -275,6 +283,11 @@ func TestDamagedLedgerNeverStopsTheService(t *testing.T) {
 	}
 	eventually(t, "the repaired ledger is in force", func() bool { return p.served(8)[first] == 0 })
 }
+
+// lookedLocation tells which worker answers and how often it found the ledger
+// changed, without having it look.
+const lookedLocation = `location /looked { content_by_lua_block {
+	ngx.print(ngx.worker.id(), " ", math.min(require("resty.spinguard.ledger").epoch, 1)) } }`
 
 // tear moves the ledger to a bank that quarantines version 1, but whose
 // checksum is wrong.

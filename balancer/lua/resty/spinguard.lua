@@ -13,8 +13,11 @@ local ledger = require "resty.spinguard.ledger"
 local metrics = require "resty.spinguard.metrics"
 local options = require "resty.spinguard.options"
 local plan = require "resty.spinguard.plan"
+local quota = require "resty.spinguard.quota"
 local request = require "resty.spinguard.request"
+local seats = require "resty.spinguard.seats"
 local store = require "resty.spinguard.store"
+local tally = require "resty.spinguard.tally"
 local upstream = require "resty.spinguard.upstream"
 local watch = require "resty.spinguard.watch"
 
@@ -25,8 +28,10 @@ local set_current_peer = balancer.set_current_peer
 local type = type
 
 
+local BUSY = -3     -- NGX_BUSY: nginx's own "no live upstreams", a 502
 local ERR = ngx.ERR
 local WARN = ngx.WARN
+local INTERVAL = 1  -- seconds between two looks of an idle worker
 local DIR = "/run/spinguard/nginx"
 local OPTIONS = { dict = "string", dir = "string", keep = "number",
                   min_ratio = "number", token = "string" }
@@ -79,9 +84,14 @@ function _M.init(opts)
 
     health.init(ngx.shared[opts.dict])
 
-    ok, err = metrics.init()
+    quota.init(ngx.shared[opts.dict], ngx.now())
+    tally.init(ngx.shared[opts.dict], metrics.SIZE)
+
+    ok, err = seats.init(ngx.shared[opts.dict], metrics.signature(),
+                         metrics.SIZE + tally.SIZE)
     if not ok then
-        log(WARN, "spinguard: no metrics: ", err)
+        log(WARN, "spinguard: no metrics and no bounds of requests in "
+            .. "flight: ", err)
     end
 
     ok, err = crumb.init()
@@ -112,7 +122,7 @@ function _M.update(name, peers, opts)
     local list
 
     if ok then
-        list, err, reason = check.peers(peers, plan.raw(name))
+        list, err, reason = check.peers(peers, plan.raw(name), opts.force)
     end
 
     if list and opts.invalid_json then
@@ -133,7 +143,7 @@ function _M.update(name, peers, opts)
 
     if opts.force then
         log(WARN, "spinguard: update of ", name, " forced by ",
-            opts.by or "Lua")
+            opts.by or "Lua", #list == 0 and ": it has no peers now" or "")
     end
 
     upstream.changed()
@@ -142,12 +152,27 @@ function _M.update(name, peers, opts)
 end
 
 
+-- tick has an idle worker look too: so it knows a quarantine although the
+-- ledger is damaged before its next request.
+local function tick(premature)
+    if not premature then
+        upstream.look(ngx.now())
+    end
+end
+
+
 -- init_worker claims the crumb slot at once, instead of at the first pick,
--- and watches the files. In init_worker_by_lua; optional without files.
+-- looks at the ledger once a second, and watches the files. In
+-- init_worker_by_lua; optional without files.
 function _M.init_worker()
     upstream.look(ngx.now())
 
-    local ok, err = watch.start(_M.update)
+    local ok, err = ngx.timer.every(INTERVAL, tick)
+    if not ok then
+        log(ERR, "spinguard: an idle worker will not look: ", err)
+    end
+
+    ok, err = watch.start(_M.update)
     if not ok then
         log(ERR, "spinguard: could not watch files: ", err)
     end
@@ -202,7 +227,7 @@ end
 
 -- pick returns the peer to use now: a table with address, host and port.
 function _M.pick(name)
-    return upstream.pick(name)
+    return upstream.pick(upstream.current(name))
 end
 
 
@@ -231,51 +256,62 @@ function _M.guard(name)
 end
 
 
-local function next_peer(name)
-    local state = upstream.current(name)
-    if not state.opts then
-        return upstream.pick(name)
+-- The log phase is not run for a subrequest, so it is not followed.
+local function next_peer(state)
+    if not state.opts or ngx.is_subrequest then
+        return upstream.pick(state)
     end
 
-    local ctx = ngx.ctx
-    local current = ctx.spinguard
-    if not current or current.state ~= state then
-        current = request.new(state)
-        ctx.spinguard = current
+    local current = request.enter(state)
+    if not request.retry(current) then
+        return nil, "upstream " .. state.name .. ": no retry left in the budget"
     end
 
-    local peer, err = upstream.pick(name, current)
+    local peer, err, counter = upstream.pick(state, current)
     if peer then
         request.try(current, peer)
     end
 
-    return peer, err
+    return peer, err, counter
+end
+
+
+-- refuse ends a request in the balancer phase. Only OpenResty's nginx, whose
+-- version has four parts, knows a status here; any other makes a 502 of it.
+local function refuse(state, counter)
+    if counter then
+        request.count(state, counter)
+
+        if ngx.var.nginx_version:find("^%d+%.%d+%.%d+%.%d") then
+            return ngx_exit(503)
+        end
+    end
+
+    return ngx_exit(BUSY)
 end
 
 
 -- balance is called in balancer_by_lua.
 function _M.balance(name)
-    local peer, err = next_peer(name)
+    local state = upstream.current(name)
+    local peer, err, counter = next_peer(state)
     if not peer then
         log(ERR, "spinguard: ", err)
-        return ngx_exit(503)
+        return refuse(state, counter)
     end
 
     local ok
     ok, err = set_current_peer(peer.host, peer.port)
     if not ok then
         log(ERR, "spinguard: could not use peer ", peer.address, ": ", err)
-        return ngx_exit(500)
+        return refuse(state)
     end
 end
 
 
 -- log is called in log_by_lua, for upstreams with options.
 function _M.log()
-    local current = ngx.ctx.spinguard
-    if current then
-        request.finish(current)
-    end
+    request.finish()
 end
 
 

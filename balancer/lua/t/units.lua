@@ -2,9 +2,10 @@
 -- quarantine ends, what a version changed.
 
 local blame = require "resty.spinguard.blame"
-local bucket = require "resty.spinguard.bucket"
 local load = require "resty.spinguard.load"
 local options = require "resty.spinguard.options"
+local pool = require "resty.spinguard.pool"
+local quota = require "resty.spinguard.quota"
 local record = require "resty.spinguard.record"
 local t = require "t.check"
 
@@ -49,7 +50,15 @@ judge("the client left", { { "a", "aborted", true } }, false, "")
 judge("nothing was tried", {}, false, "")
 
 
-local b = bucket.new(2, 3, 100)
+-- Buckets in the shared dict. Time is given.
+local shared = ngx.shared.spinguard
+local row = {}
+for _, at in pairs(require("resty.spinguard.metrics").index) do
+    row[at] = 0
+end
+
+quota.init(shared, 100)
+local b = quota.new("units", 2, 3, row)
 for i = 1, 3 do
     t.ok(b:take(100), "token ", i, " of the burst")
 end
@@ -57,11 +66,78 @@ end
 local ok, wait = b:take(100)
 t.equal(ok, false, "an empty bucket")
 t.equal(wait, 0.5, "seconds to wait")
-t.ok(b:take(100.5), "half a second later")
+t.equal(b:ready(100.4), false, "not yet ready")
+
+-- Another worker has the same bucket, whatever it knows.
+local other = quota.new("units", 2, 3, row)
+t.equal(other:take(100), false, "empty for the other too")
+t.ok(other:take(100.5), "half a second later")
+t.equal(b:take(100.5), false, "that token is gone")
 t.equal(b:take(99), false, "a clock that goes back adds nothing")
-t.ok(b:take(99.5), "and goes on from there")
-b:add(100)
-t.equal(b.tokens, 3, "no more than the burst is saved up")
+t.ok(b:take(101), "and goes on from there")
+t.equal(quota.new("units", 2, 3, row):add(100, 101), 3,
+        "no more than the burst is saved up")
+t.equal(quota.new("units", 2, 3, row):add(0, 5000), 3, "nor in an hour")
+
+-- A clock that went back by an hour does not shut the bucket for an hour.
+local back = quota.new("units", 2, 3, row)
+t.equal(back:take(1400), false, "the clock is put right: empty")
+t.ok(back:take(1401), "and fills from there")
+
+-- Two workers that trim at the same moment, one in the midst of the other.
+local twice = quota.new("twice", 1000, 10, row)
+twice:take(100)
+local incr, nested = shared.incr, false
+local meta = getmetatable(shared).__index
+meta.incr = function(self, key, by, ...)
+    if by < -1 and not nested then
+        nested = true
+        quota.new("twice", 1000, 10, row):add(0, 4000)
+    end
+    return incr(self, key, by, ...)
+end
+twice:add(0, 4000)
+meta.incr = incr
+t.equal(twice:add(0, 4000), 10, "nothing is thrown away twice")
+
+-- Nothing can be stored: all is let through, and counted.
+local small, fill = ngx.shared.small, 0
+repeat
+    fill = fill + 1
+until not small:safe_set("fill" .. fill, ("x"):rep(100))
+for i = 1, 200 do
+    small:safe_set("f" .. i, i)
+end
+small:safe_add("t0", 100)
+quota.init(small, 100)
+local full = quota.new(("k"):rep(60), 0.001, 1, row)
+for i = 1, 5 do
+    t.ok(full:take(100), "a full dict, request ", i)
+end
+t.equal(row[require("resty.spinguard.metrics").index.bounds_unshared], 5,
+        "let through and counted")
+quota.init(shared, 100)
+
+
+-- The mirror of nginx's pool.
+local mirror = pool.new(2, 60, 3)
+local pa, pb = { idle = 0 }, { idle = 0 }
+local c1, idle = mirror:take(pa, 0)
+t.equal(idle, false, "the pool is empty")
+mirror:put(c1, 0)
+local c2
+c2, idle = mirror:take(pa, 1)
+t.ok(idle and c2 == c1, "the idle one is reused")
+mirror:put(c2, 1)
+c2, idle = mirror:take(pa, 2)
+mirror:put(c2, 2)
+t.ok(idle and pa.idle == 0, "three requests are enough for a connection")
+for i = 1, 3 do
+    mirror:put({ load = i == 3 and pb or pa, carried = 0, born = i }, i)
+end
+t.equal(pa.idle + pb.idle * 10, 11, "two are kept, the oldest goes")
+mirror:expire(63)
+t.equal(pa.idle + pb.idle, 0, "idle for too long")
 
 
 local peers = {}

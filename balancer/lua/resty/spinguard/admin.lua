@@ -14,6 +14,8 @@ local type = type
 
 local MAX_BODY = 8 * 1024 * 1024
 local LOCAL = { ["127.0.0.1"] = true, ["::1"] = true, ["unix:"] = true }
+-- An empty table is an object to cjson; only OpenResty's can be told better.
+local EMPTY_LIST = "\1[]"
 local FIELDS = { peers = true, by = true, force = true }
 local STATUS = { dict_full = 507, busy = 503 }
 
@@ -29,7 +31,7 @@ lax.decode_max_depth(16)
 local function answer(status, body)
     ngx.status = status
     ngx.header["Content-Type"] = "application/json"
-    ngx.say(cjson.encode(body))
+    ngx.say((cjson.encode(body):gsub('"\\u0001%[%]"', "[]")))
 end
 
 
@@ -166,13 +168,14 @@ local function show(name)
     end
 
     for _, version in ipairs(all.versions) do
-        version.peers = peer_list(version.peers)
+        version.peers = #version.peers > 0 and peer_list(version.peers)
+                        or EMPTY_LIST
         version.dropped = nil
         version.history = nil
         version.changed = nil
 
         if #version.changes == 0 then
-            version.changes = cjson.empty_array
+            version.changes = EMPTY_LIST
         end
     end
 
@@ -185,7 +188,7 @@ local function list()
     table.sort(names)
 
     return answer(200, { upstreams = #names > 0 and names
-                                     or cjson.empty_array })
+                                     or EMPTY_LIST })
 end
 
 
@@ -201,7 +204,7 @@ local function quarantines()
     end
 
     return answer(200, { quarantines = #found > 0 and found
-                                       or cjson.empty_array })
+                                       or EMPTY_LIST })
 end
 
 
@@ -228,6 +231,10 @@ local function numbers()
         lines[#lines + 1] = 'spinguard_balancer_refused_updates_total{reason="'
                             .. refused[1] .. '"} ' .. refused[2]
     end
+
+    add("forced_updates_total", "counter", "Updates published by force.")
+    lines[#lines + 1] = "spinguard_balancer_forced_updates_total "
+                        .. store.forces()
 
     add("quarantines", "gauge", "Quarantines in force.")
     lines[#lines + 1] = "spinguard_balancer_quarantines " .. force

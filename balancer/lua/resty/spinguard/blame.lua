@@ -11,7 +11,13 @@
 local _M = {}
 
 
-local function failed(try)
+-- failed says whether a peer failed in a try. One over an idle connection that
+-- the peer had closed (nginx then tries again by itself) says nothing of it.
+function _M.failed(try)
+    if try.stale then
+        return false
+    end
+
     return try.outcome == "failure" or try.outcome == "timeout"
            or try.outcome == "unconnected"
 end
@@ -28,7 +34,7 @@ function _M.judge(tries, client, shape)
         if try.outcome == "success" then
             answered = true
 
-        elseif failed(try) and not known[try.address] then
+        elseif _M.failed(try) and not known[try.address] then
             known[try.address] = true
             suspects[#suspects + 1] = try
 

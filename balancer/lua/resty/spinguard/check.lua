@@ -314,8 +314,9 @@ end
 
 -- peers checks a whole list and returns it sorted by address, so that the
 -- same peers are the same version. With raw, weights and order of a list stay
--- as they came: for a picker that is the user's own.
-function _M.peers(peers, raw)
+-- as they came: for a picker that is the user's own. Forced, the list may be
+-- empty.
+function _M.peers(peers, raw, force)
     if type(peers) ~= "table" then
         return nil, "peers: " .. show(peers) .. " is not a list",
                "peers_type"
@@ -327,7 +328,12 @@ function _M.peers(peers, raw)
     end
 
     if #list == 0 then
-        return nil, "peers: the list is empty", "empty"
+        if force then
+            return list
+        end
+
+        return nil, "peers: the list is empty; publish with force if that is "
+                    .. "meant", "empty"
     end
 
     local known = {}

@@ -1,7 +1,8 @@
 -- Picks a peer that can be used: not out, not tried by this request, not at
--- its bound. At most ASKS questions to the picker, then one look over all
--- peers, then whoever the picker names.
+-- its bound. At most ASKS questions to the picker, then a look over at most
+-- SCAN peers from anywhere, then whoever the picker names.
 
+local bounds = require "resty.spinguard.bounds"
 local cap = require "resty.spinguard.cap"
 local crumb = require "resty.spinguard.crumb"
 local index = require("resty.spinguard.metrics").index
@@ -16,6 +17,7 @@ local type = type
 
 local ERR = ngx.ERR
 local ASKS = 8
+local SCAN = 256
 local SLOW_FLOOR = 0.1
 local PICKS, FALLBACKS = index.picks, index.fallback_picks
 local BOUND_HITS, PANICS = index.bound_hits, index.panics
@@ -116,19 +118,22 @@ local function tried(request, peer)
 end
 
 
-local function at_bound(state, peer, now)
-    if not state.bounded then
-        return false
-    end
-
-    local record = load.of(state.loads, peer.address)
-
-    if state.bound and state.logged and record.inflight >= state.bound then
+-- has_room says whether a peer's bounds let a request through. One that is on
+-- its way takes its place at once.
+local function has_room(state, request, peer, now)
+    if not state.bounds then
         return true
     end
 
-    return state.new_rate ~= nil and record.idle == 0
-           and not load.opens(record, state.new_rate, now):ready(now)
+    local record = load.of(state.loads, peer.address)
+    if not request then
+        return not bounds.reached(state.bounds, record, peer.address, now)
+    end
+
+    local ok
+    ok, request.mark = bounds.take(state.bounds, record, peer.address, now)
+
+    return ok
 end
 
 
@@ -142,7 +147,7 @@ local function usable(state, request, peer, now)
         return false
     end
 
-    return not tried(request, peer) and not at_bound(state, peer, now)
+    return not tried(request, peer) and has_room(state, request, peer, now)
 end
 
 
@@ -151,7 +156,7 @@ local function scan(state, plan, request, now)
     local n = #peers
     local from = math.floor(_M.random() * n)
 
-    for i = 1, n do
+    for i = 1, n < SCAN and n or SCAN do
         local peer = peers[(from + i) % n + 1]
         if peer.weight ~= 0 and peer.weight ~= "0"
             and usable(state, request, peer, now)
@@ -194,20 +199,24 @@ function _M.peer(state, plan, request)
 
     row[BOUND_HITS] = row[BOUND_HITS] + 1
 
-    return not at_bound(state, first, now) and first or nil
+    return has_room(state, request, first, now) and first or nil
 end
 
 
 -- full says whether every peer is at its bound, so that a request can be
--- refused in time. Mostly the first peer that is looked at answers.
+-- refused in time. Mostly the first peer that is looked at answers; that none
+-- has room is looked for once a millisecond, or once a request ended.
 function _M.full(state, now)
-    if not state.bounded or not state.plan then
+    if not state.bounds or not state.plan then
         return false
     end
 
-    state.pool:expire(now)
+    if state.full_at ~= now then
+        state.pool:expire(now)
+        state.full_at = not scan(state, state.plan, nil, now) and now or nil
+    end
 
-    return not scan(state, state.plan, nil, now)
+    return state.full_at ~= nil
 end
 
 

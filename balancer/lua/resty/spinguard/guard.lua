@@ -1,7 +1,6 @@
 -- What can be refused before a peer is asked: in the access phase, where nginx
 -- knows a status and a header.
 
-local bucket = require "resty.spinguard.bucket"
 local choose = require "resty.spinguard.choose"
 local health = require "resty.spinguard.health"
 local ledger = require "resty.spinguard.ledger"
@@ -13,6 +12,7 @@ local ngx = ngx
 
 local LOCAL = { ["127.0.0.1"] = true, ["::1"] = true, ["unix:"] = true }
 local MAX_RETRY_AFTER = 300
+local EMPTY = 10    -- seconds until an emptied upstream may be asked again
 
 
 local _M = {}
@@ -48,24 +48,6 @@ local function route(name, now)
 end
 
 
-local function admit(state, now)
-    local rate = state.opts and state.opts.rate or 0
-    if rate == 0 then
-        return true
-    end
-
-    if not state.bucket then
-        local workers = ngx.worker.count()
-        local burst = state.opts.burst > 0 and state.opts.burst or rate
-        burst = burst / workers
-        state.bucket = bucket.new(rate / workers, burst > 1 and burst or 1,
-                                  now)
-    end
-
-    return state.bucket:take(now)
-end
-
-
 -- show tells the machine itself on request what serves here.
 local function show(state)
     if not ngx.var.http_x_spinguard or not LOCAL[ngx.var.remote_addr] then
@@ -88,6 +70,10 @@ function _M.check(state, now)
         return refuse(state, 503, "rejected_version", state.recheck - now)
     end
 
+    if state.plan.empty then
+        return refuse(state, 503, "rejected_empty", EMPTY)
+    end
+
     local seconds = route(state.name, now)
     if seconds then
         return refuse(state, 503, "rejected_route", seconds)
@@ -103,9 +89,11 @@ function _M.check(state, now)
         return refuse(state, 503, "rejected_bound", 1)
     end
 
-    local ok, wait = admit(state, now)
-    if not ok then
-        return refuse(state, 429, "rejected_rate", wait)
+    if state.rate then
+        local ok, wait = state.rate:take(now)
+        if not ok then
+            return refuse(state, 429, "rejected_rate", wait)
+        end
     end
 end
 

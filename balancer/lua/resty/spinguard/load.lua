@@ -1,10 +1,7 @@
 -- What this worker knows of each peer: requests in flight, mean latency, when
 -- it last answered and whom. Kept by address across versions.
 
-local bucket = require "resty.spinguard.bucket"
-
 local exp = math.exp
-local max = math.max
 
 
 local DECAY = 10    -- seconds after which a latency counts a third
@@ -35,17 +32,6 @@ function _M.of(all, address)
     all[address] = load
 
     return load
-end
-
-
--- opens is the bucket of new connections to a peer: rate a second, and a
--- tenth of that saved up.
-function _M.opens(load, rate, now)
-    if not load.bucket then
-        load.bucket = bucket.new(rate, max(1, rate / 10), now)
-    end
-
-    return load.bucket
 end
 
 

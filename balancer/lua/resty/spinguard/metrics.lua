@@ -1,18 +1,17 @@
--- Numbers for Prometheus from all workers: a table of doubles in memory that
--- the master maps before it forks. Each worker writes its own rows, any of
--- them adds them up. A dead worker's rows stay, its successor goes on: so a
--- call that never came back still shows as started and not finished.
+-- Numbers for Prometheus from all workers: a row of doubles for each upstream
+-- in each worker's seat. Each worker writes its own rows, any of them adds
+-- them up. The rows of a dead worker stay and its successor goes on, and so
+-- after a reload: no counter ever goes back. What a dead worker was busy with
+-- is counted as lost.
 
 local ffi = require "ffi"
-local sys = require "resty.spinguard.sys"
+local seats = require "resty.spinguard.seats"
 
 local ffi_cast = ffi.cast
 local ffi_new = ffi.new
 local format = string.format
-local worker_id = ngx.worker.id
 
 
-local WORKERS = 256
 local UPSTREAMS = 64    -- the first row is for all upstreams beyond
 local ROW = 32          -- doubles
 
@@ -38,8 +37,12 @@ local COUNTERS = {
         .. "peer after peer." },
     { "rejected_route", "Requests refused by a quarantine of their route." },
     { "rejected_version", "Requests refused since no version can serve." },
-    { "retries_granted", "Retries that were allowed." },
+    { "rejected_empty", "Requests refused since the upstream was emptied "
+        .. "by force." },
+    { "retries_granted", "Retries that were made." },
     { "retries_denied", "Retries that the budget did not allow." },
+    { "bounds_unshared", "Requests let through at a bound, since the shared "
+        .. "memory was full." },
     { "ejections", "Peers taken out for failures." },
     { "ejections_capped", "Peers not taken out, since enough are." },
     { "panics", "Picks that used a peer that was out, since too many are." },
@@ -56,7 +59,7 @@ local COUNTERS = {
 }
 
 
-local _M = { index = {}, UPSTREAMS = UPSTREAMS }
+local _M = { index = {}, UPSTREAMS = UPSTREAMS, SIZE = UPSTREAMS * ROW * 8 }
 
 
 for i, counter in ipairs(COUNTERS) do
@@ -64,47 +67,47 @@ for i, counter in ipairs(COUNTERS) do
 end
 
 
-local memory
 local rows = {}
-local worker = 0
 
 
--- init maps the table. Called by the master.
-function _M.init()
-    local err
-    memory, err = sys.shared_memory("spinguard-metrics",
-                                    WORKERS * UPSTREAMS * ROW * 8)
+-- signature changes with what is counted, and where.
+function _M.signature()
+    local names = { UPSTREAMS, ROW }
 
-    return memory ~= nil, err
+    for i, counter in ipairs(COUNTERS) do
+        names[i + 2] = counter[1]
+    end
+
+    return ngx.crc32_long(table.concat(names, " "))
 end
 
 
-local function row_at(worker_number, n)
-    return ffi_cast("double *", memory.addr)
-           + (worker_number * UPSTREAMS + n) * ROW
+local function row_at(seat, n)
+    return ffi_cast("double *", seats.at(seat)) + n * ROW
 end
 
 
--- lose counts what the dead worker, whose rows these are, was busy with.
-local function lose()
+-- lose counts what a dead worker was busy with.
+local function lose(seat)
     local lost, busy = _M.index.requests_lost, _M.index.requests_in_flight
 
-    for n = 0, memory and UPSTREAMS - 1 or -1 do
-        local row = row_at(worker, n)
+    for n = 0, UPSTREAMS - 1 do
+        local row = row_at(seat, n)
         if row[busy] > 0 then
             row[lost] = row[lost] + row[busy]
-            row[busy] = 0
         end
+
+        row[busy] = 0
     end
 end
 
 
--- claim makes the rows of this worker the ones that are written.
+seats.on_empty(lose)
+
+
+-- claim makes the rows of this worker's seat the ones that are written.
 function _M.claim()
-    local id = worker_id()
-    worker = id and id + 1 < WORKERS and id + 1 or 0
     rows = {}
-    lose()
 end
 
 
@@ -115,7 +118,8 @@ function _M.row(n)
     end
 
     if not rows[n] then
-        rows[n] = memory and row_at(worker, n) or ffi_new("double[?]", ROW)
+        rows[n] = seats.at(0) and row_at(seats.mine, n)
+                  or ffi_new("double[?]", ROW)
     end
 
     return rows[n]
@@ -125,11 +129,21 @@ end
 local function sum(n, counter)
     local total = 0
 
-    for w = 0, WORKERS - 1 do
-        total = total + row_at(w, n)[counter]
+    for seat = 0, seats.used() do
+        total = total + row_at(seat, n)[counter]
     end
 
     return total
+end
+
+
+-- total returns a counter of the n-th upstream, of all workers.
+function _M.total(n, name)
+    if not seats.at(0) then
+        return 0
+    end
+
+    return sum(n < UPSTREAMS and n or 0, _M.index[name])
 end
 
 
@@ -145,7 +159,7 @@ function _M.render(names)
         lines[#lines + 1] = "# TYPE " .. name .. " " .. kind
 
         for n = 0, #names < UPSTREAMS and #names or UPSTREAMS - 1 do
-            if memory and (n > 0 or #names >= UPSTREAMS) then
+            if seats.at(0) and (n > 0 or #names >= UPSTREAMS) then
                 lines[#lines + 1] = format('%s{upstream="%s"} %.17g', name,
                                            n == 0 and "other" or names[n],
                                            sum(n, i))

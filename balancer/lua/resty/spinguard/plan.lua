@@ -109,7 +109,9 @@ local function plan_of(name, version)
         upstream = name,
         version = version.version,
         digest = version.digest,
+        by = version.by,
         peers = version.peers,
+        empty = #version.peers == 0,
         kind = "rotation",
         by_address = {},
     }
@@ -180,7 +182,9 @@ function _M.build(state, version)
     local row = state.row
     local err
 
-    if user then
+    if plan.empty then
+        plan.kind = "none"
+    elseif user then
         plan, err = guarded(plan, user)
     else
         plan = own(state, plan)

@@ -1,72 +1,80 @@
 -- A mirror of nginx's pool of idle connections to the peers of an upstream
--- (`keepalive N`): nginx tells nobody what it holds. Without that line N is 0
--- and every try opens a connection, which is then exact. A connection that the
--- peer has closed while it was idle still counts as one that can be reused.
+-- (`keepalive N`): nginx tells nobody what it holds. It follows the rules of
+-- nginx: the last one used is the first one taken, the longest idle goes when
+-- there is one too many, and one that is too old or has carried enough
+-- requests is not kept. Without that line N is 0 and every try opens a
+-- connection, which is then exact. What the mirror can't see is a connection
+-- that the peer has closed while it was idle.
 
 local remove = table.remove
 local setmetatable = setmetatable
 
 
-local IDLE = 60     -- seconds; nginx's keepalive_timeout
+local LIFE = 3600   -- seconds; nginx's keepalive_time
 
 
 local _M = {}
 local mt = { __index = _M }
 
 
--- new takes the most connections that are kept.
-function _M.new(size)
-    return setmetatable({ size = size, peers = {}, since = {} }, mt)
+-- new takes the most connections that are kept, the seconds for which one may
+-- be idle, and the requests that one may carry.
+function _M.new(size, timeout, requests)
+    return setmetatable({ size = size, timeout = timeout,
+                          requests = requests, idle = {} }, mt)
 end
 
 
 local function drop(self, i)
-    local load = remove(self.peers, i)
-    remove(self.since, i)
-    load.idle = load.idle - 1
+    local connection = remove(self.idle, i)
+    connection.load.idle = connection.load.idle - 1
+
+    return connection
 end
 
 
 -- expire forgets what nginx has closed for its age; the oldest come first.
 function _M.expire(self, now)
-    while self.peers[1] and now - self.since[1] >= IDLE do
+    local idle = self.idle
+
+    while idle[1] and now - idle[1].since >= self.timeout do
         drop(self, 1)
     end
 end
 
 
--- take uses an idle connection to a peer, or returns false.
+-- take returns an idle connection to a peer, or a new one, and whether it was
+-- idle.
 function _M.take(self, load, now)
     self:expire(now)
 
-    if load.idle == 0 then
-        return false
-    end
-
-    for i = #self.peers, 1, -1 do
-        if self.peers[i] == load then
-            drop(self, i)
-            break
+    for i = #self.idle, load.idle > 0 and 1 or math.huge, -1 do
+        if self.idle[i].load == load then
+            return drop(self, i), true
         end
     end
 
-    return true
+    return { load = load, since = now, born = now, carried = 0 }, false
 end
 
 
--- put keeps a connection; if that is one too many the oldest goes.
-function _M.put(self, load, now)
-    if self.size == 0 then
+-- put keeps a connection that has carried one request more.
+function _M.put(self, connection, now)
+    connection.carried = connection.carried + 1
+
+    if self.size == 0 or connection.carried >= self.requests
+        or now - connection.born > LIFE
+    then
         return
     end
 
-    if #self.peers >= self.size then
+    if #self.idle >= self.size then
         drop(self, 1)
     end
 
-    self.peers[#self.peers + 1] = load
-    self.since[#self.since + 1] = now
-    load.idle = load.idle + 1
+    connection.since = now
+    connection.load.idle = connection.load.idle + 1
+    self.idle[#self.idle + 1] = connection
 end
 
 

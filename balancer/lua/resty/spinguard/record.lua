@@ -4,6 +4,7 @@ local cjson = require("cjson.safe").new()
 
 local concat = table.concat
 local format = string.format
+local insert = table.insert
 local md5 = ngx.md5
 local sub = string.sub
 local tonumber = tonumber
@@ -149,7 +150,11 @@ function _M.brief(old, new)
         kept[i] = line
     end
 
-    return #lines > 0 and concat(kept, "\n") or "the order of the peers"
+    if #new.peers == 0 then
+        insert(kept, 1, "emptied by force")
+    end
+
+    return #kept > 0 and concat(kept, "\n") or "the order of the peers"
 end
 
 

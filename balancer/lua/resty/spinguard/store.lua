@@ -282,6 +282,10 @@ local function store_after(name, head, new)
         end
 
         dict:incr("sequence", 1)
+        if new.force then
+            _M.forced()
+        end
+
         drop(name, new.dropped, new.version)
         drop(name, head and head.dropped, new.version)
         sweep(name, new.version)
@@ -342,13 +346,27 @@ function _M.publish(name, peers, opts)
 end
 
 
--- refused counts a refused update by its reason.
-function _M.refused(reason)
-    local name = "c:refused:" .. reason
-
+local function count(name)
     if not dict:incr(name, 1) and dict:safe_add(name, 0) then
         dict:incr(name, 1)
     end
+end
+
+
+-- refused counts a refused update by its reason.
+function _M.refused(reason)
+    count("c:refused:" .. reason)
+end
+
+
+-- forced counts an update that was published by force.
+function _M.forced()
+    count("c:forced")
+end
+
+
+function _M.forces()
+    return dict:get("c:forced") or 0
 end
 
 

@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 
 local C = ffi.C
+local io_open = io.open
 local errno = ffi.errno
 local ffi_gc = ffi.gc
 local ffi_new = ffi.new
@@ -36,6 +37,7 @@ int spinguard_statx(int fd, const char *path, int flags, unsigned int mask,
     void *buf) __asm__("statx");
 unsigned int spinguard_geteuid(void) __asm__("geteuid");
 int spinguard_getpid(void) __asm__("getpid");
+int spinguard_getppid(void) __asm__("getppid");
 char *spinguard_strerror(int number) __asm__("strerror");
 
 struct spinguard_fd { int fd; };
@@ -87,6 +89,27 @@ end
 
 function _M.pid()
     return C.spinguard_getpid()
+end
+
+
+-- parent returns the pid of this process's parent now: of the master, as
+-- long as that lives.
+function _M.parent()
+    return C.spinguard_getppid()
+end
+
+
+-- parent_of returns the pid of the parent of a process; nil if it is gone.
+function _M.parent_of(pid)
+    local file = io_open("/proc/" .. pid .. "/stat", "rb")
+    if not file then
+        return nil
+    end
+
+    local data = file:read(1024)
+    file:close()
+
+    return data and tonumber(data:match("^.*%) %a (%d+)"))
 end
 
 
@@ -199,9 +222,7 @@ function _M.unmap(m)
 end
 
 
--- shared_memory maps fresh zeroed memory that children inherit. It is a
--- sealed memory file: nobody can cut it, so a store into it never faults.
-function _M.shared_memory(name, size)
+local function memory_file(name, size)
     local number = C.spinguard_memfd(name, MFD_CLOEXEC + MFD_ALLOW_SEALING)
     if number < 0 then
         return failure("memfd_create")
@@ -218,10 +239,75 @@ function _M.shared_memory(name, size)
         return nil, err
     end
 
-    local m, err = map(fd, size, PROT_READ + PROT_WRITE)
+    return fd
+end
+
+
+-- shared_memory maps fresh zeroed memory that children inherit. It is a
+-- sealed memory file: nobody can cut it, so a store into it never faults.
+function _M.shared_memory(name, size)
+    local fd, err = memory_file(name, size)
+    if not fd then
+        return nil, err
+    end
+
+    local m
+    m, err = map(fd, size, PROT_READ + PROT_WRITE)
     _M.close(fd)
 
     return m, err
+end
+
+
+-- mapped returns where this process has mapped a memory file.
+local function mapped(name, size)
+    local file = io_open("/proc/self/maps", "rb")
+    if not file then
+        return nil
+    end
+
+    local found
+
+    for line in file:lines() do
+        local from, to, path = line:match("^(%x+)%-(%x+) rw%-s .-/memfd:(.*)$")
+        if path == name .. " (deleted)"
+            and tonumber(to, 16) - tonumber(from, 16) == size
+        then
+            found = tonumber(from, 16)
+        end
+    end
+
+    file:close()
+
+    return found
+end
+
+
+-- kept_memory is shared_memory that outlives a reload: the master finds it
+-- again among its own mappings. So it is never unmapped; there is one for
+-- each name and size. The size is a multiple of a page.
+function _M.kept_memory(name, size)
+    local at = mapped(name, size)
+    if at then
+        return { addr = ffi_cast("void *", at), size = size }
+    end
+
+    local fd, err = memory_file(name, size)
+    if not fd then
+        return nil, err
+    end
+
+    local addr = C.spinguard_mmap(nil, size, PROT_READ + PROT_WRITE,
+                                  MAP_SHARED, fd.fd, 0)
+    if addr == ffi_cast("void *", -1) then
+        err = select(2, failure("mmap"))
+        _M.close(fd)
+        return nil, err
+    end
+
+    _M.close(fd)
+
+    return { addr = addr, size = size }
 end
 
 

@@ -2,7 +2,7 @@
 -- that was built from it. Rebuilt only when a version or the ledger changed,
 -- or a quarantine ended.
 
-local bucket = require "resty.spinguard.bucket"
+local bounds = require "resty.spinguard.bounds"
 local change = require "resty.spinguard.change"
 local choose = require "resty.spinguard.choose"
 local crumb = require "resty.spinguard.crumb"
@@ -12,7 +12,9 @@ local metrics = require "resty.spinguard.metrics"
 local mix = require "resty.spinguard.mix"
 local plan = require "resty.spinguard.plan"
 local pool = require "resty.spinguard.pool"
+local quota = require "resty.spinguard.quota"
 local record = require "resty.spinguard.record"
+local seats = require "resty.spinguard.seats"
 local store = require "resty.spinguard.store"
 
 local ipairs = ipairs
@@ -27,6 +29,8 @@ local FOREVER = 1e300
 local LOOKS = 64    -- look for changes at least once in so many picks
 local SLOW_START = 10   -- seconds, of a version, where no option says so
 local REOPEN = 1    -- seconds between two looks at the ledger's path
+local TRIES = 100000    -- to get a seat, in a worker that starts
+local RETRIES = 10  -- saved up in the budget, at most
 
 
 local _M = {}
@@ -42,6 +46,7 @@ local last_look = -1
 local looks = 0
 local reopen_at = 0
 local claimed = false
+local seated = false
 
 
 -- configure sets the options of an upstream, checked and filled.
@@ -60,8 +65,8 @@ local function claim()
     claimed = true
     reopen_at = 0
     choose.random = mix.generator(ngx.worker.pid() * 7919 + ngx_now() * 1000)
+    seated = seats.claim(TRIES)
     metrics.claim()
-
     change.claim()
 
     local ok, err = crumb.claim()
@@ -71,15 +76,30 @@ local function claim()
 end
 
 
+-- sit tries again to get a seat for this worker's numbers. With it, all begins
+-- anew; requests on their way keep the state that they came with.
+local function sit()
+    seated = seats.claim(1)
+
+    if seated then
+        metrics.claim()
+        upstreams = {}
+    end
+end
+
+
 -- look finds out whether anything has changed since.
 local function look(now)
     if not claimed then
         claim()
+    elseif not seated then
+        sit()
     end
 
     if now >= reopen_at or now < last_look then
         reopen_at = now + REOPEN
         ledger.reopen()
+        seats.look(now)
     end
 
     ledger.poll()
@@ -215,6 +235,10 @@ local function admit(state, chosen, ended, now)
         before = nil
     end
 
+    if chosen ~= old and state.bounds then
+        bounds.forget(state.bounds, old, chosen, before)
+    end
+
     state.plan, state.before = chosen, before
 end
 
@@ -276,22 +300,36 @@ local function refresh(state, now)
 end
 
 
+-- equip gives a state what its options ask for. What is bounded is bounded
+-- over all workers.
+local function equip(state, opts)
+    local name, row = state.name, state.row
+
+    state.budget = quota.new("q:" .. name, opts.retry_min, RETRIES, row)
+    state.earned, state.left = 0, 0
+    state.bounds = bounds.new(name, opts, row, state.number)
+    state.pool = pool.new(opts.keepalive, opts.keepalive_timeout,
+                          opts.keepalive_requests)
+
+    if opts.rate > 0 then
+        local burst = opts.burst > 0 and opts.burst or opts.rate
+        state.rate = quota.new("b:" .. name, opts.rate,
+                               burst > 1 and burst or 1, row)
+    end
+end
+
+
 local function new_state(name)
     local opts = options[name]
     local state = {
         name = name, opts = opts, epoch = -1, recheck = FOREVER,
         broken = {}, loads = {}, out = {}, carried = 0, back = false,
-        row = metrics.row(store.number(name)),
+        number = store.number(name),
     }
+    state.row = metrics.row(state.number)
 
     if opts then
-        local workers = ngx.worker.count()
-        state.budget = bucket.new(opts.retry_min / workers, 10, ngx_now())
-        state.bound = opts.max_inflight > 0
-                      and math.ceil(opts.max_inflight / workers) or nil
-        state.new_rate = opts.max_new > 0 and opts.max_new / workers or nil
-        state.bounded = state.bound ~= nil or state.new_rate ~= nil
-        state.pool = pool.new(opts.keepalive)
+        equip(state, opts)
     end
 
     -- A name that nothing was published for is not remembered: its number
@@ -326,12 +364,20 @@ _M.current = current
 
 
 -- pick returns a peer of the version that is served, or nil and the reason,
--- and the state. request is the request that the peer is for, if it is known.
-function _M.pick(name, request)
-    local state = request and request.state or current(name)
+-- and the counter of it. request is the request that the peer is for, if it
+-- is known.
+function _M.pick(state, request)
+    local name = state.name
     local serving = turn_of(state, ngx_now())
     if not serving then
-        return nil, "upstream " .. name .. ": " .. state.why
+        return nil, "upstream " .. name .. ": " .. state.why,
+               "rejected_version"
+    end
+
+    if serving.empty then
+        return nil, "upstream " .. name .. ": version " .. serving.version
+                    .. " has no peers: it was emptied by "
+                    .. (serving.by or "Lua"), "rejected_empty"
     end
 
     local peer = choose.peer(state, serving, request)
@@ -343,7 +389,7 @@ function _M.pick(name, request)
 
     if not peer then
         return nil, "upstream " .. name .. ": no peer of version "
-                    .. serving.version .. " can be used"
+                    .. serving.version .. " can be used", "rejected_bound"
     end
 
     return peer
