@@ -19,6 +19,9 @@ func (a *Agent) openReceivers(cfg config.Config, log *zap.Logger) {
 	page := cfg.Notify.Page
 	if page == "" && cfg.Listen != "" {
 		page = "http://" + cfg.Listen
+		if cfg.TLS.Cert != "" {
+			page = "https://" + cfg.Listen
+		}
 	}
 	a.notifier = notify.New(notify.Options{
 		Dir: dir, Webhook: string(cfg.Notify.Webhook), Alertmanager: string(cfg.Notify.Alertmanager), Page: page,

@@ -44,6 +44,7 @@ func fixed(next *config.Config, now config.Config) []string {
 	keep("state_dir", next.StateDir == now.StateDir)
 	keep("run_dir", next.RunDir == now.RunDir)
 	keep("listen", next.Listen == now.Listen)
+	keep("tls", next.TLS == now.TLS)
 	keep("log_level", next.LogLevel == now.LogLevel)
 	keep("log_format", next.LogFormat == now.LogFormat)
 	keep("sampling.rate", next.Sampling.Rate == now.Sampling.Rate)
@@ -52,6 +53,7 @@ func fixed(next *config.Config, now config.Config) []string {
 	keep("export", next.Export == now.Export)
 	next.Notify, next.Export = now.Notify, now.Export
 	next.StateDir, next.RunDir, next.Listen, next.Sampling.Rate, next.Retention = now.StateDir, now.RunDir, now.Listen, now.Sampling.Rate, now.Retention
+	next.TLS = now.TLS
 	next.LogLevel, next.LogFormat = now.LogLevel, now.LogFormat
 	return kept
 }

@@ -47,14 +47,18 @@ func (s *Server) knownHost(host string) bool {
 	if name == "localhost" || name == "spinguard" || slices.Contains(s.o.Hosts, name) {
 		return true
 	}
+	if s.o.Certificates != nil && s.o.Certificates.Knows(name) {
+		return true
+	}
 	ip := net.ParseIP(name)
 	return ip != nil && ip.IsLoopback()
 }
 
 // mayChange says whether a request may change something: it came through the
-// unix socket, or carries the token. Foreign pages are refused before this.
+// unix socket, or carries the token, or, where there is none, a certificate.
+// Foreign pages are refused before this.
 func (s *Server) mayChange(r *http.Request, trusted bool) bool {
-	if trusted || s.hasToken(r) {
+	if trusted || s.hasToken(r) || s.o.Token == "" && hasCertificate(r) {
 		return true
 	}
 	return r.Method == http.MethodPost && s.o.Token != "" && sameSecret(r.PostFormValue("token"), s.o.Token)

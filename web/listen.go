@@ -56,14 +56,14 @@ func removeStale(path string) error {
 }
 
 // ListenTCP listens on a loopback address. Any other address would show
-// requests to the network, so it is refused.
+// requests to the network, so it is refused; see Certificates.Listen.
 func ListenTCP(addr string) (net.Listener, error) {
 	a, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen %q: %s", addr, err)
 	}
 	if !a.IP.IsLoopback() {
-		return nil, fmt.Errorf("listen %q: not a loopback address such as 127.0.0.1:9517; reach it through a tunnel or a proxy that asks for a password", addr)
+		return nil, fmt.Errorf("listen %q: not a loopback address such as 127.0.0.1:9517; anything else is served over TLS only, see tls in the configuration", addr)
 	}
 	l, err := net.ListenTCP("tcp", a)
 	if err != nil {

@@ -12,13 +12,13 @@ const sessionCookie = "spinguard_session"
 
 // open are the paths that tell nothing of a request: they need no token, also
 // on a private server.
-var open = map[string]bool{"/metrics": true, "/healthz": true, "/login": true, "/style.css": true, "/app.js": true, "/icon.svg": true}
+var open = map[string]bool{"/healthz": true, "/login": true, "/style.css": true, "/app.js": true, "/icon.svg": true}
 
 // private lets only those read who have the token: evidence holds what other
 // people asked the proxies for.
 func (s *Server) private(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if open[r.URL.Path] || s.hasToken(r) || s.hasSession(r) {
+		if s.open(r.URL.Path) || s.hasToken(r) || s.hasSession(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -29,6 +29,9 @@ func (s *Server) private(next http.Handler) http.Handler {
 		s.loginPage(w, http.StatusUnauthorized, "")
 	})
 }
+
+// open says whether a path needs no token. Metrics name proxies and upstreams.
+func (s *Server) open(path string) bool { return open[path] || path == "/metrics" && !s.o.Exposed }
 
 func (s *Server) hasToken(r *http.Request) bool {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -54,7 +57,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.loginPage(w, http.StatusForbidden, "That is not the token.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: s.session(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: s.session(), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 

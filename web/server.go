@@ -3,7 +3,9 @@
 // and what lies in the incident folders; it decides nothing.
 //
 // Reading is free on both, unless the server is private. Changing something
-// needs the unix socket, whose file mode says who may, or the token.
+// needs the unix socket, whose file mode says who may, or the token. On any
+// other address it is served over TLS only, to who has the token or a
+// certificate.
 package web
 
 import (
@@ -24,9 +26,12 @@ type Options struct {
 	Feed      *Feed    // nil: an empty feed
 	Token     string   // for changes over TCP; empty: none are possible there
 	Private   bool     // reading over TCP needs the token too, but for metrics
+	Exposed   bool     // and for metrics: other hosts can reach it
 	Hosts     []string // further Host names under which the page is reached
-	Log       *zap.Logger
-	Now       func() time.Time
+	// Certificates are those of a TLS listener among the served; nil: there is none.
+	Certificates *Certificates
+	Log          *zap.Logger
+	Now          func() time.Time
 }
 
 // Server answers HTTP requests. Make it with New.

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,9 +16,6 @@ import (
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/web"
 )
-
-// socketName is the agent's unix socket below its run_dir.
-const socketName = "agent.sock"
 
 func runAgent(e env, args []string) error {
 	f := newFlags(e, "agent", "[--config FILE]",
@@ -70,13 +64,14 @@ func serveAgent(ctx context.Context, cfg config.Config, path string, log *zap.Lo
 		return err
 	}
 	defer agent.Close()
-	listeners, err := listen(cfg)
+	token := os.Getenv("SPINGUARD_TOKEN")
+	listeners, certificates, err := listen(cfg, token)
 	if err != nil {
 		return err
 	}
 	server := web.New(web.Options{
 		Source: agent, Incidents: agent.Incidents(), Metrics: agent.Metrics(), Feed: agent.Feed(), Log: log,
-		Token: os.Getenv("SPINGUARD_TOKEN"), Private: os.Getenv("SPINGUARD_TOKEN") != "",
+		Token: token, Private: token != "", Certificates: certificates, Exposed: cfg.Listen != "" && !config.Loopback(cfg.Listen),
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -85,35 +80,16 @@ func serveAgent(ctx context.Context, cfg config.Config, path string, log *zap.Lo
 		defer cancel()
 		served <- server.Serve(ctx, listeners...)
 	}()
-	go reloadOnHangup(ctx, agent, path, log)
+	go reloadOnHangup(ctx, agent, certificates, path, log)
 	go tellSystemd(ctx, agent, log)
 	err = agent.Run(ctx)
 	cancel()
 	return errors.Join(err, <-served)
 }
 
-// listen opens the agent's sockets. The unix socket comes first: it also keeps
-// a second agent from starting.
-func listen(cfg config.Config) ([]net.Listener, error) {
-	path := filepath.Join(cfg.RunDir, socketName)
-	unix, err := web.ListenUnix(path)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Listen == "" {
-		return []net.Listener{unix}, nil
-	}
-	tcp, err := web.ListenTCP(cfg.Listen)
-	if err != nil {
-		unix.Close()
-		return nil, fmt.Errorf("%v; choose another address with listen: in the configuration, or listen: \"\"", err)
-	}
-	return []net.Listener{unix, tcp}, nil
-}
-
-// reloadOnHangup reads the configuration again on each SIGHUP. A bad one is
-// said and changes nothing.
-func reloadOnHangup(ctx context.Context, agent *watchdog.Agent, path string, log *zap.Logger) {
+// reloadOnHangup reads configuration and certificates again on each SIGHUP. A
+// bad one is said and changes nothing.
+func reloadOnHangup(ctx context.Context, agent *watchdog.Agent, certificates *web.Certificates, path string, log *zap.Logger) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -126,6 +102,9 @@ func reloadOnHangup(ctx context.Context, agent *watchdog.Agent, path string, log
 		cfg, err := loadConfig(path)
 		if err == nil {
 			err = agent.Reload(cfg)
+		}
+		if certificates != nil {
+			err = errors.Join(err, certificates.Reload())
 		}
 		if err != nil {
 			log.Error("reload", zap.Error(err))

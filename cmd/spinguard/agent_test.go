@@ -101,7 +101,11 @@ func startAgent(t *testing.T, settings string, wrap ...string) *agentProcess {
 }
 
 func (a *agentProcess) configure(settings string) {
-	text := fmt.Sprintf("state_dir: %s\nrun_dir: %s\nlisten: \"\"\n%s", filepath.Join(filepath.Dir(a.config), "state"), a.run, settings)
+	listen := "listen: \"\"\n"
+	if strings.Contains(settings, "listen:") {
+		listen = ""
+	}
+	text := fmt.Sprintf("state_dir: %s\nrun_dir: %s\n%s%s", filepath.Join(filepath.Dir(a.config), "state"), a.run, listen, settings)
 	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
 		a.t.Fatal(err)
 	}

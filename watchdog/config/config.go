@@ -18,7 +18,8 @@ type Config struct {
 	Mode          Mode          `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
 	StateDir      string        `yaml:"state_dir" doc:"where incidents are kept"`
 	RunDir        string        `yaml:"run_dir" doc:"socket and lock of the agent"`
-	Listen        string        `yaml:"listen" doc:"loopback address of page, API and metrics; empty: only the unix socket"`
+	Listen        string        `yaml:"listen" doc:"address of page, API and metrics; one that is not loopback needs tls, and SPINGUARD_TOKEN or tls.client_ca; empty: only the unix socket"`
+	TLS           TLS           `yaml:"tls"`
 	Node          string        `yaml:"node" doc:"name of this node in incidents; default: host name"`
 	LogLevel      string        `yaml:"log_level" doc:"debug, info, warn or error"`
 	LogFormat     string        `yaml:"log_format" doc:"console or json"`
