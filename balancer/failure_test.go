@@ -228,6 +228,8 @@ func TestRouteAndPeerQuarantine(t *testing.T) {
 	until := now.Add(time.Minute)
 	for _, e := range []Entry{
 		{Kind: KindRoute, Upstream: "backend", Subject: "GET /poison", Until: until},
+		{Kind: KindRoute, Upstream: "backend", Subject: "GET /cart.v1/*/pay", Until: until},
+		{Kind: KindRoute, Subject: "/deep/**", Until: until},
 		{Kind: KindPeer, Upstream: "backend", Subject: p.peer(1), Until: until},
 	} {
 		if _, err := l.Add(e, now); err != nil {
@@ -235,8 +237,13 @@ func TestRouteAndPeerQuarantine(t *testing.T) {
 		}
 	}
 	eventually(t, "the route is refused", func() bool { code, _ := p.getAs("c", "/poison?x=1"); return code == 503 })
-	if code, _ := p.getAs("c", "/other"); code != 200 {
-		t.Errorf("another route: status %d", code)
+	for path, want := range map[string]int{
+		"/other": 200, "/cart.v1/17/pay": 503, "/cart.v1/ab-c/pay?x=1": 503, "/cart.v1/17/pay/more": 200, "/cart.v1/1/7/pay": 200,
+		"/cartxv1/17/pay": 200, "/cart.v1/17": 200, "/deep/a/b/c": 503, "/deep": 200,
+	} {
+		if code, _ := p.getAs("c", path); code != want {
+			t.Errorf("%s: status %d, want %d", path, code, want)
+		}
 	}
 	if got := p.served(30); got[fmt.Sprint(p.ports[1])] != 0 {
 		t.Errorf("a peer in quarantine serves: %v", got)

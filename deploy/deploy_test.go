@@ -49,7 +49,7 @@ func TestExamplesInComments(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := config.Load(file)
-	if err != nil || len(c.Culprits) != 1 || c.Hook.File == "" || c.Notify.Webhook == "" || c.Export.Pyroscope == "" || c.RequestBudget == 0 || len(c.GoPprof) != 1 {
+	if err != nil || len(c.Culprits) != 1 || c.Hook.File == "" || c.Notify.Webhook == "" || c.Export.Pyroscope == "" || c.RequestBudget.CPU == 0 || len(c.GoPprof) != 1 {
 		t.Errorf("%+v %v", c, err)
 	}
 }

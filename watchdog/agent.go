@@ -69,6 +69,7 @@ type Agent struct {
 	holds     []*serverHold   // servers of HAProxy that are taken out
 	holdsAt   time.Duration
 	classes   *classes.Table
+	offences  classes.Offences
 
 	connects      connectCounter // of the goroutine that collects signals
 	recentSignals []signals.Signal

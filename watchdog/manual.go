@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/spinguard/spinguard/balancer"
+	"github.com/spinguard/spinguard/watchdog/respond"
 	"github.com/spinguard/spinguard/web"
 	"github.com/spinguard/spinguard/web/api"
 )
@@ -111,11 +112,22 @@ func (a *Agent) lift(in *instance, entry balancer.Entry, reason string) error {
 	}
 	in.readAt = 0
 	if len(a.manual) < 1024 {
-		a.manual[in.Name+"\x00"+entry.Upstream+"\x00"+strconv.FormatUint(entry.Version, 10)] = true
+		a.manual[liftKey(culpritIn(in, entry))] = true
 	}
 	a.log.Warn("quarantine lifted by hand", zap.String("id", entry.ID), zap.String("upstream", entry.Upstream), zap.String("reason", reason))
 	a.feed.Publish(api.Event{At: a.clock.wall(), Kind: "lifted", Proxy: in.Name, Text: fmt.Sprintf("%s: %s", entry.Upstream, reason)})
 	return nil
+}
+
+// culpritIn returns what an entry of the ledger refuses.
+func culpritIn(in *instance, e balancer.Entry) respond.Culprit {
+	c := respond.Culprit{Proxy: in.Name, Upstream: e.Upstream}
+	if e.Kind == balancer.KindRoute {
+		c.Route = e.Subject
+	} else {
+		c.Version = strconv.FormatUint(e.Version, 10)
+	}
+	return c
 }
 
 // ownMemory returns the resident bytes of the agent.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinguard/spinguard/balancer"
 	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/watchdog/respond"
 )
 
 // quarantine has the proxy's balancer refuse the culprit of an incident. It
@@ -22,7 +23,7 @@ func (a *Agent) quarantine(e *episode, why string) {
 		upstreams, refused = a.heldServers(e)
 	}
 	until, err := a.rails.Quarantine(now, e.culprit, upstreams, refused)
-	if err == nil && a.manual[liftKey(e)] {
+	if err == nil && a.manual[liftKey(e.culprit)] {
 		err = fmt.Errorf("an operator has lifted the quarantine of it: a manual word wins")
 	}
 	if err != nil {
@@ -87,9 +88,14 @@ func (a *Agent) quarantined(e *episode, until time.Time, why string, err error) 
 	}
 }
 
-func liftKey(e *episode) string {
-	if e.culprit.Server != "" {
-		return e.in.Name + "\x00" + e.culprit.Upstream + "\x00server " + e.culprit.Server
+// liftKey names a culprit among those whose quarantine an operator lifted.
+func liftKey(c respond.Culprit) string {
+	subject := "version " + c.Version
+	switch {
+	case c.Server != "":
+		subject = "server " + c.Server
+	case c.Route != "":
+		subject = "route " + c.Route
 	}
-	return e.in.Name + "\x00" + e.culprit.Upstream + "\x00" + e.culprit.Version
+	return c.Proxy + "\x00" + c.Upstream + "\x00" + subject
 }

@@ -30,7 +30,7 @@ func (a *Agent) account(w *worker, s bpf.Sample) {
 	k := w.class()
 	a.classes.Add(k, cpu)
 	a.metrics.AddRequestCPU(k.Proxy, k.Upstream, cpu)
-	if limit := a.cfg.RequestBudget; limit > 0 && w.hasReq {
+	if limit := a.cfg.RequestBudget.CPU; limit > 0 && w.hasReq {
 		if used, over := w.budget.Charge(identity(w.request.RequestID), s.Weight, limit); over {
 			a.overBudget(w, k, used)
 		}
@@ -67,6 +67,7 @@ func phaseOf(s stack.Stack) string {
 
 func (a *Agent) overBudget(w *worker, k classes.Key, used time.Duration) {
 	a.classes.Over(k)
+	a.offend(w, k)
 	now := a.clock.mono()
 	if w.overAt != 0 && now-w.overAt < overEvery {
 		return // counted, but a flood of lines would tell nothing more
@@ -75,7 +76,7 @@ func (a *Agent) overBudget(w *worker, k classes.Key, used time.Duration) {
 	request := w.request.Line(a.cfg.ShowQueries)
 	frames := places(w.result.Stack)
 	a.log.Warn("request over its CPU budget", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.String("request", request),
-		zap.String("upstream", k.Upstream), zap.Duration("used", used), zap.Duration("budget", a.cfg.RequestBudget), zap.Strings("frames", frames))
+		zap.String("upstream", k.Upstream), zap.Duration("used", used), zap.Duration("budget", a.cfg.RequestBudget.CPU), zap.Strings("frames", frames))
 	a.tell("over_budget", w, "", request+" used "+used.String()+" of CPU")
 }
 

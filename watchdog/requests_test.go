@@ -36,7 +36,10 @@ http {
 }
 `
 
-func startNginx(t *testing.T) (base string, master int) {
+// startNginx starts nginx with a configuration into which its folder, a free
+// port, the folder of modules and further values are put, and waits until it
+// answers for a path.
+func startNginx(t *testing.T, conf, path string, values ...any) (base string, master int) {
 	t.Helper()
 	needBPF(t)
 	modules := "/usr/lib/nginx/modules"
@@ -44,7 +47,7 @@ func startNginx(t *testing.T) (base string, master int) {
 		t.Skip(err)
 	}
 	dir, port := t.TempDir(), freePort(t)
-	write(t, dir+"/nginx.conf", fmt.Sprintf(busyNginx, dir, port, modules))
+	write(t, dir+"/nginx.conf", fmt.Sprintf(conf, append([]any{dir, port, modules}, values...)...))
 	cmd := exec.Command("nginx", "-c", dir+"/nginx.conf", "-g", "daemon off;")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -52,7 +55,7 @@ func startNginx(t *testing.T) (base string, master int) {
 	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() })
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)
 	waitFor(t, "nginx serves", func() bool {
-		r, err := http.Get(base + "/burn/0")
+		r, err := http.Get(base + path)
 		if err == nil {
 			_ = r.Body.Close()
 		}
@@ -70,14 +73,14 @@ func startNginx(t *testing.T) (base string, master int) {
 }
 
 func TestCountsClassesBudgetsAndHotPaths(t *testing.T) {
-	base, master := startNginx(t)
-	a, _ := startAgent(t, t.TempDir(), config.Observe, func(c *config.Config) { c.RequestBudget = 100 * time.Millisecond }, master)
+	base, master := startNginx(t, busyNginx, "/burn/0")
+	a, _ := startAgent(t, t.TempDir(), config.Observe, func(c *config.Config) { c.RequestBudget.CPU = 100 * time.Millisecond }, master)
 	var stop atomic.Bool
 	done := make(chan struct{})
-	go func() { // busy all the time, each request below any threshold of a stall
+	go func() { // busy all the time, each request below any threshold of a stall, a few over the budget
 		defer close(done)
 		for i := 0; !stop.Load(); i++ {
-			if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 12_000_000+i)); err == nil {
+			if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 1_000_000+i%8/7*11_000_000+i)); err == nil {
 				_, _ = io.Copy(io.Discard, r.Body)
 				_ = r.Body.Close()
 			}

@@ -40,7 +40,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 // worthwhile says whether a sample with windows is worth the work: always when
 // the worker is in doubt, else at the rate of the flight recorder.
 func (a *Agent) worthwhile(w *worker, s bpf.Sample) bool {
-	return w.level != calm || a.cfg.RequestBudget > 0 || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
+	return w.level != calm || a.cfg.RequestBudget.CPU > 0 || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
 }
 
 func (w *worker) recorded() profiler.Worker {

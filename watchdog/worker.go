@@ -189,7 +189,7 @@ func (a *Agent) rewatch(w *worker) {
 		return
 	}
 	var err error
-	w.watch.Full = w.level != calm || a.cfg.RequestBudget > 0
+	w.watch.Full = w.level != calm || a.cfg.RequestBudget.CPU > 0
 	switch w.level {
 	case burst:
 		err = a.sampler.Burst(w.watch, a.cfg.Sampling.Burst)

@@ -17,7 +17,7 @@ func TestTemplates(t *testing.T) {
 		"/img/logo2.png":               "/img/logo2.png",
 		"/o/order-20261130":            "/o/*",
 		"/facade/added":                "/facade/added",
-		"/a/b/c/d/e/f/g/h/i/j/k/l/m/n": "/a/b/c/d/e/f/g/h/i/j/k/*",
+		"/a/b/c/d/e/f/g/h/i/j/k/l/m/n": "/a/b/c/d/e/f/g/h/i/j/k/**",
 	} {
 		if got := Template(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
@@ -60,5 +60,31 @@ func TestBudgetIsToldOnce(t *testing.T) {
 	}
 	if len(b.used) > requestsMax || len(b.ring) > requestsMax || len(b.told) > requestsMax {
 		t.Error(len(b.used), len(b.ring), len(b.told))
+	}
+}
+
+func TestOffencesOfAClass(t *testing.T) {
+	var o Offences
+	at := func(s int) time.Duration { return time.Duration(s) * time.Second }
+	k, other := Key{Route: "GET /report"}, Key{Route: "GET /"}
+	for _, tt := range []struct {
+		at   int
+		key  Key
+		want bool
+	}{
+		{1, k, false}, {2, other, false}, {30, k, false}, {31, k, true}, // the third within a minute
+		{32, k, false}, {33, k, false}, {34, k, false}, // told already
+		{90, k, false}, {91, k, true}, // still going on a minute later
+		{300, k, false}, {350, k, false}, {361, k, false}, {362, k, true}, // the first is forgotten
+	} {
+		if got := o.Add(tt.key, at(tt.at), time.Minute, 3); got != tt.want {
+			t.Errorf("at %d s: %v", tt.at, got)
+		}
+	}
+	for i := range 10_000 {
+		o.Add(Key{Route: fmt.Sprint(i)}, at(400), time.Minute, 3)
+	}
+	if len(o.byKey) > offencesMax {
+		t.Error(len(o.byKey))
 	}
 }

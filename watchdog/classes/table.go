@@ -57,6 +57,17 @@ func (t *Table) entry(k Key) *Entry {
 	return e
 }
 
+// Routes returns how many routes of a proxy the table holds.
+func (t *Table) Routes(proxy string) int {
+	seen := map[string]bool{}
+	for k := range t.byKey {
+		if k.Proxy == proxy && k.Route != "" {
+			seen[k.Route] = true
+		}
+	}
+	return len(seen)
+}
+
 // Top returns the n classes that used the most CPU time.
 func (t *Table) Top(n int) []Entry {
 	all := make([]Entry, 0, t.order.Len())

@@ -11,15 +11,16 @@ const (
 )
 
 // Template turns a path into a route template: what names one thing among many
-// (numbers, UUIDs, long hexadecimal words and such) becomes "*".
+// (numbers, UUIDs, long hexadecimal words and such) becomes "*", and the tail of
+// a very long path "**".
 func Template(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	segments := strings.Split(path, "/")
 	if len(segments) > maxSegments {
-		segments = append(segments[:maxSegments], "*")
+		segments = append(segments[:maxSegments], "**")
 	}
 	for i, s := range segments {
-		if variable(s) {
+		if s != "**" && variable(s) {
 			segments[i] = "*"
 		}
 	}

@@ -66,8 +66,8 @@ func (c *Config) checkRates() error {
 }
 
 func (c *Config) checkThresholds() error {
-	if b := c.RequestBudget; b != 0 && (b < 100*time.Millisecond || b > time.Hour) {
-		return bad("request_budget", "%s is neither 0 nor within 100ms to 1h", b)
+	if err := c.checkBudget(); err != nil {
+		return err
 	}
 	t := c.Thresholds
 	least := map[string]struct{ got, min time.Duration }{
@@ -82,6 +82,23 @@ func (c *Config) checkThresholds() error {
 		if v := least[key]; v.got < v.min || v.got > time.Hour {
 			return bad(key, "%s is not within %s to 1h", v.got, v.min)
 		}
+	}
+	return nil
+}
+
+func (c *Config) checkBudget() error {
+	b := c.RequestBudget
+	switch {
+	case b.CPU != 0 && (b.CPU < 50*time.Millisecond || b.CPU > time.Hour):
+		return bad("request_budget.cpu", "%s is neither 0 nor within 50ms to 1h", b.CPU)
+	case b.Offences < 0 || b.Offences > 1000:
+		return bad("request_budget.offences", "%d is not within 0 to 1000", b.Offences)
+	case b.Offences > 0 && b.CPU == 0:
+		return bad("request_budget.offences", "without request_budget.cpu no request is ever over it")
+	case b.Within < time.Second || b.Within > 24*time.Hour:
+		return bad("request_budget.within", "%s is not within 1s to 24h", b.Within)
+	case b.Quarantine < time.Second || b.Quarantine > c.Rails.QuarantineMax:
+		return bad("request_budget.quarantine", "%s is not within 1s to rails.quarantine_max, which is %s", b.Quarantine, c.Rails.QuarantineMax)
 	}
 	return nil
 }

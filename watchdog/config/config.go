@@ -15,29 +15,29 @@ const (
 
 // Config is the whole configuration. Every field has a default; see Default.
 type Config struct {
-	Mode          Mode          `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
-	StateDir      string        `yaml:"state_dir" doc:"where incidents are kept"`
-	RunDir        string        `yaml:"run_dir" doc:"socket and lock of the agent"`
-	Listen        string        `yaml:"listen" doc:"address of page, API and metrics; one that is not loopback needs tls, and SPINGUARD_TOKEN or tls.client_ca; empty: only the unix socket"`
-	TLS           TLS           `yaml:"tls"`
-	Node          string        `yaml:"node" doc:"name of this node in incidents; default: host name"`
-	LogLevel      string        `yaml:"log_level" doc:"debug, info, warn or error"`
-	LogFormat     string        `yaml:"log_format" doc:"console or json"`
-	Masters       []int         `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
-	Sampling      Sampling      `yaml:"sampling"`
-	Thresholds    Thresholds    `yaml:"thresholds"`
-	EvictSpinning bool          `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
-	ShowQueries   bool          `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
-	RequestBudget time.Duration `yaml:"request_budget" doc:"CPU time of one request; one that uses more is logged with its stack; 0: no budget"`
-	Culprits      []Culprit     `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
-	GoPprof       []GoPprof     `yaml:"go_pprof" doc:"where Go proxies tell what their goroutines do; asked for only while they are busy"`
-	Signals       Signals       `yaml:"signals"`
-	HAProxy       HAProxy       `yaml:"haproxy"`
-	Hook          Hook          `yaml:"quarantine_hook"`
-	Rails         Rails         `yaml:"rails"`
-	Retention     Retention     `yaml:"retention"`
-	Notify        Notify        `yaml:"notify"`
-	Export        Export        `yaml:"export"`
+	Mode          Mode       `yaml:"mode" doc:"observe, or enforce: also quarantine and evict"`
+	StateDir      string     `yaml:"state_dir" doc:"where incidents are kept"`
+	RunDir        string     `yaml:"run_dir" doc:"socket and lock of the agent"`
+	Listen        string     `yaml:"listen" doc:"address of page, API and metrics; one that is not loopback needs tls, and SPINGUARD_TOKEN or tls.client_ca; empty: only the unix socket"`
+	TLS           TLS        `yaml:"tls"`
+	Node          string     `yaml:"node" doc:"name of this node in incidents; default: host name"`
+	LogLevel      string     `yaml:"log_level" doc:"debug, info, warn or error"`
+	LogFormat     string     `yaml:"log_format" doc:"console or json"`
+	Masters       []int      `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
+	Sampling      Sampling   `yaml:"sampling"`
+	Thresholds    Thresholds `yaml:"thresholds"`
+	EvictSpinning bool       `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
+	ShowQueries   bool       `yaml:"show_queries" doc:"keep query strings in evidence; default: masked"`
+	RequestBudget Budget     `yaml:"request_budget"`
+	Culprits      []Culprit  `yaml:"culprits" doc:"Lua frames whose locals name upstream and version, for proxies without the library"`
+	GoPprof       []GoPprof  `yaml:"go_pprof" doc:"where Go proxies tell what their goroutines do; asked for only while they are busy"`
+	Signals       Signals    `yaml:"signals"`
+	HAProxy       HAProxy    `yaml:"haproxy"`
+	Hook          Hook       `yaml:"quarantine_hook"`
+	Rails         Rails      `yaml:"rails"`
+	Retention     Retention  `yaml:"retention"`
+	Notify        Notify     `yaml:"notify"`
+	Export        Export     `yaml:"export"`
 }
 
 // Sampling sets the rates of the sampler.
@@ -55,6 +55,15 @@ type Thresholds struct {
 	Spinning time.Duration `yaml:"spinning" doc:"turning the loop for nothing: an incident"`
 	ActAfter time.Duration `yaml:"act_after" doc:"how long a stall must last before the worker is evicted, unless a picker is proven to run"`
 	Young    time.Duration `yaml:"young" doc:"CPU time that a starting worker may use before its first turn"`
+}
+
+// Budget bounds the CPU time of one request, and says what becomes of routes
+// whose requests go over it again and again.
+type Budget struct {
+	CPU        time.Duration `yaml:"cpu" doc:"CPU time of one request; one that uses more is logged with its stack; 0: no budget"`
+	Offences   int           `yaml:"offences" doc:"quarantine a route once so many of its requests went over; 0: never. Needs mode enforce and the library"`
+	Within     time.Duration `yaml:"within" doc:"the time in which so many must go over"`
+	Quarantine time.Duration `yaml:"quarantine" doc:"length of a first quarantine of a route; doubled each time, up to rails.quarantine_max"`
 }
 
 // Culprit says how to read upstream and version off a stuck Lua stack.
@@ -135,9 +144,10 @@ func Default() Config {
 			Suspect: 100 * time.Millisecond, Runaway: 300 * time.Millisecond, Blocked: time.Second,
 			Spinning: 2 * time.Second, ActAfter: 5 * time.Second, Young: 10 * time.Second,
 		},
-		Signals: Signals{Connects: Suspected},
-		HAProxy: HAProxy{Quarantine: Maint},
-		Hook:    Hook{Line: "{{.Upstream}} {{.Version}}", Timeout: 5 * time.Second},
+		Signals:       Signals{Connects: Suspected},
+		HAProxy:       HAProxy{Quarantine: Maint},
+		RequestBudget: Budget{Within: time.Minute, Quarantine: time.Minute},
+		Hook:          Hook{Line: "{{.Upstream}} {{.Version}}", Timeout: 5 * time.Second},
 		Rails: Rails{
 			Evictions: 16, EvictionRefill: 15 * time.Second,
 			QuarantineBase: 30 * time.Second, QuarantineMax: 300 * time.Second, PanicShare: 0.5,

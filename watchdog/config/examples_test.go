@@ -28,7 +28,12 @@ func TestBadGoPprof(t *testing.T) {
 		"go_pprof: [{proxy: caddy, url: \"http://10.0.0.1:2019/debug/pprof\"}]": "loopback",
 		"go_pprof: [{proxy: caddy, url: \"ftp://127.0.0.1/\"}]":                 "loopback",
 		"go_pprof: [{url: \"http://127.0.0.1:2019/debug/pprof\"}]":              "beginning of a proxy's name",
-		"request_budget: 1ms": "request_budget",
+		"request_budget: {cpu: 1ms}":                                            "request_budget.cpu",
+		"request_budget: {offences: 3}":                                         "no request is ever over it",
+		"request_budget: {within: 1ms}":                                         "request_budget.within",
+		"request_budget: {quarantine: 1h}":                                      "rails.quarantine_max, which is 5m0s",
+		"request_budget: {cpus: 1ms}":                                           "no such key here",
+		"request_budget: 200ms":                                                 "as a map of keys",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -16,12 +16,16 @@ type Culprit struct {
 	Upstream string
 	Version  string
 	Server   string // of HAProxy, instead of a version
+	Route    string // instead of a version; its upstream may be unknown
 }
 
-// Known says that the culprit can be quarantined.
+// Known says that the culprit of an incident can be quarantined.
 func (c Culprit) Known() bool { return c.Upstream != "" && (c.Version != "" || c.Server != "") }
 
 func (c Culprit) String() string {
+	if c.Route != "" {
+		return "route " + c.Route
+	}
 	if c.Server != "" {
 		return fmt.Sprintf("server %s of backend %s", c.Server, c.Upstream)
 	}
@@ -79,14 +83,24 @@ func (r *Rails) refill(now time.Time) {
 // many the proxy is known to have, refused how many of them have a quarantine
 // in force. The error says which rail forbade it.
 func (r *Rails) Quarantine(now time.Time, c Culprit, upstreams, refused int) (time.Time, error) {
-	if most := max(1, int(r.limits.PanicShare*float64(upstreams))); refused >= most {
-		return time.Time{}, fmt.Errorf("panic threshold: %d of %d known upstreams are quarantined already, so the cause is not one of them", refused, upstreams)
+	return r.lease(now, c, r.limits.QuarantineBase, "upstreams", upstreams, refused)
+}
+
+// QuarantineRoute is Quarantine for a route, with a length of its own. routes
+// is how many the proxy is known to have.
+func (r *Rails) QuarantineRoute(now time.Time, c Culprit, length time.Duration, routes, refused int) (time.Time, error) {
+	return r.lease(now, c, length, "routes", routes, refused)
+}
+
+func (r *Rails) lease(now time.Time, c Culprit, base time.Duration, what string, known, refused int) (time.Time, error) {
+	if most := max(1, int(r.limits.PanicShare*float64(known))); refused >= most {
+		return time.Time{}, fmt.Errorf("panic threshold: %d of %d known %s are quarantined already, so the cause is not one of them", refused, known, what)
 	}
 	step := r.ladder[c]
 	if now.Sub(step.until) > forget {
 		step = rung{}
 	}
-	length := r.limits.QuarantineBase << min(step.times, 16)
+	length := base << min(step.times, 16)
 	length = min(length, r.limits.QuarantineMax)
 	length += time.Duration(r.jitter() * 0.1 * float64(length))
 	step = rung{times: step.times + 1, until: now.Add(length)}

@@ -7,6 +7,8 @@ local ledger = require "resty.spinguard.ledger"
 local request = require "resty.spinguard.request"
 
 local ceil = math.ceil
+local find = string.find
+local gsub = string.gsub
 local ngx = ngx
 
 
@@ -30,6 +32,35 @@ local function refuse(state, status, counter, seconds)
 end
 
 
+-- pattern returns the Lua pattern of a subject in which "*" stands for one
+-- segment of a path and "**" at the end for the rest, or false. A star can't
+-- match a slash, so there is nothing to backtrack over.
+local function pattern(subject)
+    if not find(subject, "*", 1, true) then
+        return false
+    end
+
+    local text = gsub(subject, "[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0")
+    local head, tails = gsub(text, "%*%*$", "")
+
+    return "^" .. gsub(head, "%*", "[^/]*") .. (tails > 0 and "" or "$")
+end
+
+
+local function covers(entry, shape, uri)
+    if entry.subject == shape or entry.subject == uri then
+        return true
+    end
+
+    if entry.pattern == nil then
+        entry.pattern = pattern(entry.subject)
+    end
+
+    return entry.pattern
+           and (find(shape, entry.pattern) or find(uri, entry.pattern))
+end
+
+
 -- route returns the seconds for which the ledger refuses this request.
 local function route(name, now)
     local shape, uri
@@ -40,7 +71,7 @@ local function route(name, now)
         then
             shape, uri = shape or request.shape(), uri or ngx.var.uri
 
-            if e.subject == shape or e.subject == uri then
+            if covers(e, shape, uri) then
                 return e.until_ms / 1000 - now
             end
         end
