@@ -158,7 +158,7 @@ func startNginx(t *testing.T) (address string, master int) {
 	dir := t.TempDir()
 	conf := fmt.Sprintf(`load_module /usr/lib/nginx/modules/ndk_http_module.so;
 load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
-daemon off; user root; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log;
+daemon off; user www-data; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log;
 events { worker_connections 64; }
 http {
   access_log off;
