@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkPickers prints the table of lua/t/bench.lua. Set
@@ -22,8 +23,9 @@ func BenchmarkPickers(b *testing.B) {
 }
 
 // BenchmarkRequest measures the CPU time of a worker for a proxied request:
-// with nginx's own upstream, with balance(), and with guard() and log() too.
-// Interleaved rounds; the median of the rounds, and the range.
+// with nginx's own upstream, with balance(), with guard() and log() too, and
+// with every bound that all workers share. Interleaved rounds; the median of
+// the rounds, and the range.
 func BenchmarkRequest(b *testing.B) {
 	address, _ := coldBackend(b, 0)
 	location := func(path, upstream, more string) string {
@@ -31,14 +33,17 @@ func BenchmarkRequest(b *testing.B) {
 			path, upstream, more)
 	}
 	p := startProxy(b, proxyOptions{
-		init: options(", keepalive = 16") + ` spinguard.upstream("guarded", { keepalive = 16 })`, upstream: "keepalive 16;",
+		init: options(", keepalive = 16") + ` spinguard.upstream("guarded", { keepalive = 16 })
+			spinguard.upstream("bounded", { keepalive = 16, rate = 1e6, max_inflight = 1000, max_new = 1e5 })`, upstream: "keepalive 16;",
 		http: "upstream static { server " + address + `; keepalive 16; }
 			upstream plain { server 0.0.0.1; balancer_by_lua_block { spinguard.balance("plain") } keepalive 16; }
+			upstream bounded { server 0.0.0.1; balancer_by_lua_block { spinguard.balance("bounded") } keepalive 16; }
 			upstream guarded { server 0.0.0.1; balancer_by_lua_block { spinguard.balance("guarded") } keepalive 16; }`,
 		server: location("static", "static", "") + location("plain", "plain", "") +
-			location("guarded", "guarded", strings.ReplaceAll(phases, "backend", "guarded")),
+			location("guarded", "guarded", strings.ReplaceAll(phases, "backend", "guarded")) +
+			location("bounded", "bounded", strings.ReplaceAll(phases, "backend", "bounded")),
 	})
-	variants := []string{"static", "plain", "guarded"}
+	variants := []string{"static", "plain", "guarded", "bounded"}
 	for _, name := range variants[1:] {
 		if code, _ := p.put(name, fmt.Sprintf("[%q]", address)); code != 200 {
 			b.Fatalf("publish: status %d", code)
@@ -77,4 +82,68 @@ func cpuTime(b *testing.B, pid int) int64 {
 		b.Fatal(err)
 	}
 	return ns
+}
+
+// BenchmarkIdleUpstreams measures what upstreams cost that have no requests:
+// the CPU time of a worker with 1,000 of them beside one with none, a request
+// of another upstream and a second without any. Interleaved rounds in one run;
+// the median of the rounds' ratios.
+func BenchmarkIdleUpstreams(b *testing.B) {
+	const requests, rounds, idle = 1000, 31, 1000
+	proxies := []*proxy{crowd(b, 1), crowd(b, idle)}
+	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	defer web.CloseIdleConnections()
+	var busy, still []float64
+	var last [2]float64
+	for round := range min(b.N, 1) * rounds {
+		for k := range proxies {
+			i := (k + round) % 2 // each goes first in half of the rounds
+			p := proxies[i]
+			before := cpuTime(b, p.workers()[0])
+			paced(requests, 1_000_000, func(int) {
+				if code, _ := ask(web, "GET", fmt.Sprintf("http://127.0.0.1:%d/many?u=u0", p.port), ""); code != 200 {
+					b.Errorf("status %d", code)
+				}
+			})
+			last[i] = float64(cpuTime(b, p.workers()[0])-before) / requests
+		}
+		busy = append(busy, last[1]/last[0])
+		if round%4 > 0 {
+			continue
+		}
+		var at [2]int64
+		for i, p := range proxies {
+			at[i] = cpuTime(b, p.workers()[0])
+		}
+		time.Sleep(time.Second)
+		for i, p := range proxies {
+			last[i] = float64(cpuTime(b, p.workers()[0]) - at[i])
+		}
+		still = append(still, (last[1]-last[0])/1000)
+	}
+	slices.Sort(busy)
+	slices.Sort(still)
+	n := len(still)
+	b.ReportMetric(busy[rounds/2], "ratio")
+	fmt.Printf("bench worker CPU a request, %d idle upstreams beside 1: ratio %.3f (%.3f to %.3f)\n", idle, busy[rounds/2], busy[0], busy[rounds-1])
+	fmt.Printf("bench worker CPU of a second without requests, %d idle upstreams less 1: %.0f us (%.0f to %.0f)\n", idle,
+		still[n/2], still[0], still[n-1])
+}
+
+// crowd is a proxy whose worker has served n upstreams once.
+func crowd(b *testing.B, n int) *proxy {
+	address, _ := coldBackend(b, 0)
+	p := startProxy(b, proxyOptions{
+		dict: "16m", server: "location /many { proxy_pass http://many/; proxy_http_version 1.1; proxy_set_header Connection ''; }",
+		http: `upstream many { server 0.0.0.1; balancer_by_lua_block { spinguard.balance(ngx.var.arg_u) } keepalive 16; }`,
+	})
+	for i := range n {
+		if code, _ := p.put(fmt.Sprintf("u%d", i), fmt.Sprintf(`[%q,{"address":%q,"weight":0}]`, address, "127.0.0.1:9")); code != 200 {
+			b.Fatalf("publish: status %d", code)
+		}
+		if code, _ := p.get(fmt.Sprintf("/many?u=u%d", i)); code != 200 {
+			b.Fatalf("upstream %d: status %d", i, code)
+		}
+	}
+	return p
 }
