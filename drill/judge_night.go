@@ -52,6 +52,9 @@ func (t *trial) judgeNight() {
 	if f.problem != nil {
 		t.fail("the night: %v", f.problem)
 	}
+	if want := t.sc.night.signal; want != "" && f.signals != nil && !f.signals[want] {
+		t.fail("the agent told no signal of kind %s", want)
+	}
 	broken := t.sc.night.check(f)
 	if t.sc.night.twin {
 		if t.res.Broken = broken; len(broken) == 0 {

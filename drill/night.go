@@ -16,6 +16,8 @@ type night struct {
 	fault func(*nightRun)
 	check func(*nightFacts) []string // the promises that were broken
 	twin  bool
+
+	signal string // kind of the host's signal that the agent must tell; empty: none
 }
 
 const nightPeers = 5

@@ -14,7 +14,7 @@ import (
 func TestNights(t *testing.T) {
 	need(t, "nginx")
 	names := expand([]string{"nights"})
-	if len(names) < 12 {
+	if len(names) < 14 {
 		t.Fatalf("nights are %v", names)
 	}
 	var wg sync.WaitGroup
@@ -71,6 +71,10 @@ func TestJudgeOfNights(t *testing.T) {
 		{"few connections", fewConnections, nightFacts{connections: []int{6}, statuses: map[int]int{200: 50}}, ""},
 		{"connections", fewConnections, nightFacts{connections: []int{1, 7}, statuses: map[int]int{200: 50}}, "peer 2 got 7 new"},
 		{"starved", fewConnections, nightFacts{statuses: map[int]int{200: 49}}, "only 49 requests"},
+		{"no handles", nobodyBlamed, nightFacts{statuses: map[int]int{200: 9, 500: 4}, requests: []int{1}}, ""},
+		{"handles enough", nobodyBlamed, nightFacts{statuses: map[int]int{200: 9, 0: 4}, requests: []int{1}}, "never lacked a file handle"},
+		{"blamed", nobodyBlamed, nightFacts{statuses: map[int]int{500: 4}, metrics: map[string]float64{"ejections_total": 1}}, "peers went down 1 times"},
+		{"still out", nobodyBlamed, nightFacts{statuses: map[int]int{500: 4}, requests: []int{1, 0}}, "peer 2 does not serve"},
 	} {
 		got := strings.Join(tt.check(&tt.facts), "; ")
 		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
@@ -87,4 +91,23 @@ func TestTwinMustHurt(t *testing.T) {
 	}
 	res := judge(sc, sc.Case, ModeNone, &record{night: &nightFacts{}, healthy: true})
 	wantFailure(t, res, "this night proves nothing")
+}
+
+// The agent must say why nothing can be connected, where there is one.
+func TestNightIsToldByTheHost(t *testing.T) {
+	sc, err := Find("night-files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine := nightFacts{statuses: map[int]int{http.StatusInternalServerError: 4}, requests: []int{1}}
+	for _, tt := range []struct {
+		signals map[string]bool
+		want    bool
+	}{{nil, true}, {map[string]bool{"files": true}, true}, {map[string]bool{"connects": true}, false}} {
+		facts := fine
+		facts.signals = tt.signals
+		if res := judge(sc, sc.Case, ModeNone, &record{night: &facts, healthy: true}); res.Passed != tt.want {
+			t.Errorf("signals %v: passed %v, failures %q", tt.signals, res.Passed, res.Failures)
+		}
+	}
 }

@@ -28,6 +28,7 @@ type nightFacts struct {
 	requests    []int              // at each backend, once the first lie was told
 	connections []int              // most in any second, at each backend
 	window      time.Duration      // in which the noted requests were sent
+	signals     map[string]bool    // kinds that the agent told; nil without an agent
 	problem     error
 }
 
@@ -130,7 +131,7 @@ func (n *nightRun) seen(shots []shot) *nightFacts {
 		requests, connections := b.counts()
 		f.requests, f.connections = append(f.requests, requests), append(f.connections, connections)
 	}
-	f.metrics = n.scrape()
+	f.metrics, f.signals = n.scrape(), n.l.hostSays(n.ctx)
 	return f
 }
 

@@ -54,6 +54,8 @@ var owns = map[string]own{
 	"night-flapping-twin":  {"night", "the same without damping", twinOf(nightFlapping, without("flap_window"))},
 	"night-cold":           {"night", "cold caches, bounded new connections", nightCold},
 	"night-cold-twin":      {"night", "the same without the bound", twinOf(nightCold, without("max_new"))},
+	"night-files":          {"night", "a worker has no file handles left", nightFiles},
+	"night-files-twin":     {"night", "the same with a balancer that checks its peers from the worker", twinOf(nightFiles, checkingBalancer)},
 	"saturated":            {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
 	"stopped":              {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }

@@ -30,6 +30,8 @@ local COUNTERS = {
     { "tries_unconnected", "Tries that were refused or timed out while "
         .. "connecting." },
     { "tries_aborted", "Tries that the client did not wait for." },
+    { "tries_local", "Tries that the worker could not begin, for want of a "
+        .. "file handle or memory." },
     { "rejected_rate", "Requests refused by admission control." },
     { "rejected_bound", "Requests refused since every peer was at its "
         .. "bound of requests or new connections." },

@@ -53,8 +53,10 @@ function _M.outcome(found, i, last)
         return "aborted"
     end
 
+    -- nginx notes a status, 502 or 504, of each peer that it asked in vain.
+    -- None: it had no file handle or no memory left to begin with.
     if not connect or connect == "-" then
-        return "unconnected"
+        return found.status[i] == "-" and "local" or "unconnected"
     end
 
     return found.status[i] == "504" and "timeout" or "failure"
