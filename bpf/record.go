@@ -10,6 +10,7 @@ import (
 const (
 	headerSize = int(unsafe.Sizeof(samplerHeader{}))
 	stackAt    = int(unsafe.Offsetof(samplerRecord{}.Stack))
+	furtherAt  = int(unsafe.Offsetof(samplerFurther{}.Stack))
 )
 
 // decode copies a record of the ring into a Sample. The record may be reused

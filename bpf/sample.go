@@ -20,6 +20,7 @@ type Sample struct {
 	KernelStack []uint64 // return addresses, leaf first
 	StackCut    bool     // the stack goes on beyond the copied window
 	Stack       Window   // from the stack pointer towards the stack's end
+	Further     []Window // what Stack does not hold: deeper, or of another stack that frame pointers lead to
 	LuaGlobal   Window   // the part of global_State that the Watch asked for
 	LuaState    Window   // lua_State of the running coroutine
 	LuaStack    Window   // its value stack, as much as fits
@@ -38,10 +39,13 @@ type Watch struct {
 	PID, TID     int
 	ProgressAddr uint64
 	ProgressSize int    // 4 or 8 bytes
-	StackEnd     uint64 // end of the stack's mapping; 0: taken from the task
+	StackEnd     uint64 // end of the stack's mapping; 0: for a process's first thread taken from the task, else not known
 	CrumbAddr    uint64 // the worker's slot in its own mapping of the crumb file
 	Lua          LuaWatch
 	Full         bool // copy the windows with each sample, not only now and then
+	// Switches says that the thread runs on several stacks, and that frame
+	// pointers lead from one to the other, as in Go programs.
+	Switches bool
 }
 
 // LuaWatch says where the Lua VM of a thread keeps what the sampler copies.

@@ -8,61 +8,62 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "include/maps.h"
+#include "include/regs_x86.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline void count(__u32 which)
+/* A page that is not there fails the whole copy: then take what is nearer. */
+static __always_inline __u64 copy_user(__u8 *to, __u64 from, __u64 len)
 {
-	__u64 *n = bpf_map_lookup_elem(&counters, &which);
+	__u64 page = PAGE - (from & (PAGE - 1));
 
-	if (n)
-		*n += 1;
-}
-
-/* The user registers: those of the interrupt if it hit user code, else those
- * that the kernel saved when the thread entered it. */
-static __always_inline int user_regs(struct bpf_perf_event_data *ctx, struct task_struct *task, struct pt_regs *out,
-				     struct header *h)
-{
-	void *saved;
-
-	h->in_kernel = (ctx->regs.cs & 3) != 3;
-	if (h->in_kernel) {
-		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-			saved = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
-		else
-			saved = BPF_CORE_READ(task, stack) + thread_size - sizeof(struct pt_regs);
-		if (bpf_probe_read_kernel(out, sizeof(*out), saved))
-			return -1;
-		return (out->cs & 3) == 3 ? 0 : -1;
+	if (len > STACK_MAX)
+		len = STACK_MAX;
+	for (int i = 0; i < 4; i++, len = i < 3 || page > len ? len / 2 : page) {
+		len &= 2 * STACK_MAX - 1;
+		if (!bpf_probe_read_user(to, len, (void *)from))
+			return len;
 	}
-	*out = ctx->regs;
-	out->orig_ax = -1;
 	return 0;
 }
 
-static __always_inline void copy_stack(struct record *r, __u64 sp, __u64 end)
+/* The rest of the stack goes ahead in records of its own, as it is at this very
+ * instant: what lies deeper, or where frame pointers lead to another stack. */
+static __always_inline void send_further(const struct header *h, const struct watch *w, __u64 bp, __u64 end)
 {
-	__u64 len = STACK_MAX;
+	__u64 at = h->stack_addr, len = h->stack_len;
+	struct further *x = only(&scratch_further);
 
-	r->h.stack_addr = sp;
-	if (end > sp && end - sp < len)
-		len = end - sp;
-	else
-		r->h.stack_cut = 1;
-	/* A page that is not there fails the whole copy: then take what is nearer. */
-	for (int i = 0; i < 4; i++) {
-		len &= 2 * STACK_MAX - 1;
-		if (len > STACK_MAX)
-			len = STACK_MAX;
-		if (!bpf_probe_read_user(r->stack, len, (void *)sp)) {
-			r->h.stack_len = len;
-			return;
+	if (!x)
+		return;
+	x->kind = KIND_FURTHER;
+	x->tid = h->tid;
+	x->when = h->when;
+	for (int i = 0; i < FURTHER_MAX; i++) {
+		if (w->switches) {
+			for (int k = 0; k < HOPS_MAX && bp - at < len; k++)
+				if (bpf_probe_read_user(&bp, sizeof(bp), (void *)bp))
+					return;
+			if (!bp || bp - at < len)
+				return;
+			at = bp & ~(__u64)(PAGE / 4 - 1); /* with a leaf that was interrupted below */
+			len = PAGE;
+		} else {
+			at += len;
+			if (at - h->stack_addr >= LEAF_SIDE && at < end - ROOT_SIDE)
+				at = end - ROOT_SIDE;
+			if (at >= end)
+				return;
+			len = end - at;
 		}
-		r->h.stack_cut = 1;
-		len /= 2;
+		len = copy_user(x->stack, at, len) & (2 * STACK_MAX - 1);
+		x->addr = at;
+		x->len = len;
+		if (!len) /* nobody has written to that page: a buffer on the stack */
+			len = PAGE - (at & (PAGE - 1));
+		else if (len > STACK_MAX || bpf_ringbuf_output(&ring, x, FURTHER_HEAD + len, BPF_RB_NO_WAKEUP))
+			return;
 	}
-	count(COUNTER_NO_STACK);
 }
 
 static __always_inline __u64 word(const __u8 *block, __u32 size, __u32 offset)
@@ -116,16 +117,6 @@ static __always_inline void copy_lua(struct record *r, const struct watch *w, __
 		r->h.lua_stack_len = high;
 }
 
-static __always_inline void copy_regs(struct header *h, const struct pt_regs *u)
-{
-	h->regs[0] = u->ax; h->regs[1] = u->dx; h->regs[2] = u->cx; h->regs[3] = u->bx;
-	h->regs[4] = u->si; h->regs[5] = u->di; h->regs[6] = u->bp; h->regs[7] = u->sp;
-	h->regs[8] = u->r8; h->regs[9] = u->r9; h->regs[10] = u->r10; h->regs[11] = u->r11;
-	h->regs[12] = u->r12; h->regs[13] = u->r13; h->regs[14] = u->r14; h->regs[15] = u->r15;
-	h->regs[16] = u->ip;
-	h->syscall = h->in_kernel ? (__s64)u->orig_ax : -1;
-}
-
 /* Whether the progress word stands still since the last sample. */
 static __always_inline int read_progress(struct header *h, struct watch *w)
 {
@@ -152,14 +143,14 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct watch *w;
 	struct record *r;
 	__u64 end, size;
-	int still, zero = 0;
+	int still;
 
 	if (bpf_get_ns_current_pid_tgid(ns_dev, ns_ino, &ns, sizeof(ns)))
 		return 0; /* not of our pid namespace */
 	w = bpf_map_lookup_elem(&watched, &ns.pid);
 	if (!w || (w->period && w->period != ctx->sample_period))
 		return 0;
-	r = bpf_map_lookup_elem(&scratch, &zero);
+	r = only(&scratch);
 	if (!r)
 		return 0;
 	count(COUNTER_TAKEN);
@@ -186,16 +177,24 @@ int sample(struct bpf_perf_event_data *ctx)
 		w->count = 0;
 		r->h.full = 1;
 		r->h.kernel_len = r->h.in_kernel ? bpf_get_stack(ctx, r->kernel, sizeof(r->kernel), 0) : 0;
-		end = w->stack_end ? w->stack_end : BPF_CORE_READ(task, mm, start_stack);
+		end = w->stack_end || ns.pid != ns.tgid ? w->stack_end : BPF_CORE_READ(task, mm, start_stack);
 		copy_lua(r, w, user.dx);
-		copy_stack(r, user.sp, end);
+		r->h.stack_addr = user.sp;
+		r->h.stack_len = copy_user(r->stack, user.sp, end > user.sp ? end - user.sp : STACK_MAX);
+		r->h.stack_cut = r->h.stack_len != end - user.sp;
+		if (!r->h.stack_len)
+			count(COUNTER_NO_STACK);
+		else if (w->switches || r->h.stack_cut)
+			send_further(&r->h, w, user.bp, end);
 		size = __builtin_offsetof(struct record, stack) + (r->h.stack_len & (2 * STACK_MAX - 1));
 		if (size > sizeof(*r))
 			size = sizeof(*r);
 	}
 	/* Nobody waits for the record of a worker that moves on, unless all of its
 	 * windows are wanted: what they lack is read from memory that changes. */
-	if (bpf_ringbuf_output(&ring, r, size, still || w->full_every <= 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&ring, r, size, still || w->full_every <= 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		count(COUNTER_LOST_RING);
+		add_one(&lost, ns.pid);
+	}
 	return 0;
 }

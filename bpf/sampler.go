@@ -31,6 +31,7 @@ type Sampler struct {
 	waiter  *waiter
 	record  ringbuf.Record
 	rate    int
+	further assembler // of Read's
 
 	mu     sync.Mutex
 	cpus   []int       // perf events of the steady rate, one per CPU
@@ -127,18 +128,34 @@ func (s *Sampler) Watch(w Watch) error {
 	if burst {
 		v.Period, v.FullEvery = s.burstPeriod(w.TID), 1
 	}
+	if err := s.objects.Lost.Update(uint32(w.TID), uint64(0), ebpf.UpdateNoExist); err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return err
+	}
 	return s.objects.Watched.Put(uint32(w.TID), v)
+}
+
+// Lost returns how many samples of a watched thread were lost since Watch was
+// first called for it, because the ring was full. It is 0 for a thread that is
+// not watched.
+func (s *Sampler) Lost(tid int) (uint64, error) {
+	var n uint64
+	err := s.objects.Lost.Lookup(uint32(tid), &n)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return 0, nil
+	}
+	return n, err
 }
 
 // Unwatch stops copying samples of a thread. A thread that is not watched is
 // not an error.
 func (s *Sampler) Unwatch(tid int) error {
 	s.closeBurst(tid)
-	err := s.objects.Watched.Delete(uint32(tid))
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil
+	for _, m := range []*ebpf.Map{s.objects.Watched, s.objects.Lost} {
+		if err := m.Delete(uint32(tid)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Read returns the next sample. It waits until the deadline and then returns
@@ -160,13 +177,17 @@ func (s *Sampler) Read(deadline time.Time) (Sample, error) {
 
 // next returns the next sample in the ring, os.ErrDeadlineExceeded if it is empty.
 func (s *Sampler) next() (Sample, error) {
-	switch err := s.reader.ReadInto(&s.record); {
-	case err == nil:
-		return decode(s.record.RawSample)
-	case errors.Is(err, ringbuf.ErrClosed):
-		return Sample{}, os.ErrClosed
-	default:
-		return Sample{}, err
+	for {
+		err := s.reader.ReadInto(&s.record)
+		if errors.Is(err, ringbuf.ErrClosed) {
+			return Sample{}, os.ErrClosed
+		}
+		if err != nil {
+			return Sample{}, err
+		}
+		if sample, whole, err := s.further.take(s.record.RawSample); whole || err != nil {
+			return sample, err
+		}
 	}
 }
 
@@ -200,6 +221,9 @@ func watchValue(w Watch) samplerWatch {
 	}
 	if w.Full {
 		v.FullEvery = 1
+	}
+	if w.Switches {
+		v.Switches = 1
 	}
 	return v
 }

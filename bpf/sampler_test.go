@@ -155,7 +155,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(make([]byte, headerSize))
 	f.Add(make([]byte, int(unsafe.Sizeof(samplerRecord{}))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s, err := decode(raw)
+		var a assembler
+		s, _, err := a.take(raw)
 		if err == nil && len(s.Stack.Data) > len(raw) {
 			t.Errorf("a stack of %d bytes out of a record of %d", len(s.Stack.Data), len(raw))
 		}

@@ -24,8 +24,20 @@ const (
 	samplerCounterCOUNTER_MAX       samplerCounter = 5
 )
 
+type samplerFurther struct {
+	_     structs.HostLayout
+	Kind  uint32
+	Tid   uint32
+	When  uint64
+	Addr  uint64
+	Len   uint64
+	Stack [16384]uint8
+}
+
 type samplerHeader struct {
 	_             structs.HostLayout
+	Kind          uint32
+	Pad           uint32
 	When          uint64
 	Weight        uint64
 	CpuTime       uint64
@@ -50,10 +62,17 @@ type samplerHeader struct {
 	LuaStackLen   uint32
 	KernelLen     int32
 	CrumbLen      uint32
-	Pad           uint32
+	Unused        uint32
 	Regs          [17]uint64
 	Crumb         [128]uint8
 }
+
+type samplerKind uint32
+
+const (
+	samplerKindKIND_SAMPLE  samplerKind = 0
+	samplerKindKIND_FURTHER samplerKind = 1
+)
 
 type samplerRecord struct {
 	_         structs.HostLayout
@@ -84,22 +103,25 @@ type samplerWatch struct {
 	LuaMaxStack     uint32
 	LastProgress    uint64
 	Count           uint32
-	Pad             uint32
+	Switches        uint32
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	samplerMapCounters      = "counters"
-	samplerMapRing          = "ring"
-	samplerMapScratch       = "scratch"
-	samplerMapWatched       = "watched"
-	samplerProgSample       = "sample"
-	samplerVarNsDev         = "ns_dev"
-	samplerVarNsIno         = "ns_ino"
-	samplerVarThreadSize    = "thread_size"
-	samplerVarUnusedCounter = "unused_counter"
+	samplerMapCounters       = "counters"
+	samplerMapLost           = "lost"
+	samplerMapRing           = "ring"
+	samplerMapScratch        = "scratch"
+	samplerMapScratchFurther = "scratch_further"
+	samplerMapWatched        = "watched"
+	samplerProgSample        = "sample"
+	samplerVarNsDev          = "ns_dev"
+	samplerVarNsIno          = "ns_ino"
+	samplerVarThreadSize     = "thread_size"
+	samplerVarUnusedCounter  = "unused_counter"
+	samplerVarUnusedKind     = "unused_kind"
 )
 
 // loadSampler returns the embedded CollectionSpec for sampler.
@@ -151,10 +173,12 @@ type samplerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type samplerMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Ring     *ebpf.MapSpec `ebpf:"ring"`
-	Scratch  *ebpf.MapSpec `ebpf:"scratch"`
-	Watched  *ebpf.MapSpec `ebpf:"watched"`
+	Counters       *ebpf.MapSpec `ebpf:"counters"`
+	Lost           *ebpf.MapSpec `ebpf:"lost"`
+	Ring           *ebpf.MapSpec `ebpf:"ring"`
+	Scratch        *ebpf.MapSpec `ebpf:"scratch"`
+	ScratchFurther *ebpf.MapSpec `ebpf:"scratch_further"`
+	Watched        *ebpf.MapSpec `ebpf:"watched"`
 }
 
 // samplerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -165,6 +189,7 @@ type samplerVariableSpecs struct {
 	NsIno         *ebpf.VariableSpec `ebpf:"ns_ino"`
 	ThreadSize    *ebpf.VariableSpec `ebpf:"thread_size"`
 	UnusedCounter *ebpf.VariableSpec `ebpf:"unused_counter"`
+	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 }
 
 // samplerObjects contains all objects after they have been loaded into the kernel.
@@ -187,17 +212,21 @@ func (o *samplerObjects) Close() error {
 //
 // It can be passed to loadSamplerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type samplerMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Ring     *ebpf.Map `ebpf:"ring"`
-	Scratch  *ebpf.Map `ebpf:"scratch"`
-	Watched  *ebpf.Map `ebpf:"watched"`
+	Counters       *ebpf.Map `ebpf:"counters"`
+	Lost           *ebpf.Map `ebpf:"lost"`
+	Ring           *ebpf.Map `ebpf:"ring"`
+	Scratch        *ebpf.Map `ebpf:"scratch"`
+	ScratchFurther *ebpf.Map `ebpf:"scratch_further"`
+	Watched        *ebpf.Map `ebpf:"watched"`
 }
 
 func (m *samplerMaps) Close() error {
 	return _SamplerClose(
 		m.Counters,
+		m.Lost,
 		m.Ring,
 		m.Scratch,
+		m.ScratchFurther,
 		m.Watched,
 	)
 }
@@ -210,6 +239,7 @@ type samplerVariables struct {
 	NsIno         *ebpf.Variable `ebpf:"ns_ino"`
 	ThreadSize    *ebpf.Variable `ebpf:"thread_size"`
 	UnusedCounter *ebpf.Variable `ebpf:"unused_counter"`
+	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 }
 
 // samplerPrograms contains all programs after they have been loaded into the kernel.

@@ -56,7 +56,7 @@ func Capture(ctx context.Context, source Source, p *Process, o CaptureOptions) (
 	if err != nil {
 		return nil, err
 	}
-	c := &capture{source: source, process: p, options: o, began: time.Now(), builder: NewBuilder(time.Now(), o.Period), watched: map[int]uint64{}}
+	c := &capture{source: source, process: p, options: o, began: time.Now(), builder: NewBuilder(time.Now(), o.Period), watched: map[int]uint64{}, switches: p.SwitchesStacks()}
 	if err := c.threads(); err != nil {
 		return nil, err
 	}
@@ -86,6 +86,8 @@ type capture struct {
 	watched map[int]uint64 // thread -> end of its stack, 0 until its first sample
 	lua     bpf.LuaWatch   // what the watches say of the VM
 	hottest string
+
+	switches bool // as bpf.Watch has it
 }
 
 func (c *capture) run(ctx context.Context) error {
@@ -143,7 +145,7 @@ func (c *capture) threads() error {
 func (c *capture) watch(tid int, stackEnd uint64) error {
 	c.watched[tid] = stackEnd
 	return c.source.Watch(bpf.Watch{
-		PID: c.process.PID(), TID: tid, StackEnd: stackEnd, Lua: c.lua, Full: true,
+		PID: c.process.PID(), TID: tid, StackEnd: stackEnd, Lua: c.lua, Full: true, Switches: c.switches,
 	})
 }
 

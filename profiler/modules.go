@@ -29,6 +29,7 @@ type modules struct {
 	pid      int
 	now      func() time.Time
 	unwinder *unwind.Unwinder
+	switches bool // its threads run on several stacks: a program of Go
 
 	maps     procmem.Maps
 	read     time.Time // up to when the reads allowed since are used up
@@ -44,7 +45,16 @@ func openModules(pid int, cache *symbol.Cache, now func() time.Time) (*modules, 
 	}
 	m.maps, m.read = maps, now().Add(-mapsBurst*mapsEvery)
 	m.unwinder = unwind.New(cache, pid, maps)
+	m.switches = m.unwinder.Go()
 	return m, nil
+}
+
+// SwitchesStacks says whether the program's threads run on several stacks, and
+// keep frame pointers that lead from one to the other: those of Go do.
+func (p *Process) SwitchesStacks() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.modules.switches
 }
 
 // refresh reads the mappings again, unless that was done too often of late, and

@@ -64,7 +64,7 @@ func (p *Process) resume(frames []unwind.Frame, lua luaStack, mem procmem.Memory
 	var regs stack.Registers
 	regs.Set(stack.RSP, cfa)
 	for _, s := range savedByVM {
-		v, err := procmem.Uint64(p.view, cfa-s.below)
+		v, err := procmem.Uint64(mem, cfa-s.below)
 		if err != nil {
 			return frames, "", false
 		}

@@ -99,7 +99,7 @@ const (
 
 // sample counts the child's stacks until there are enough of them.
 func (r *SelfTestReport) sample(ctx context.Context, source Source, p *Process) error {
-	c := &capture{source: source, process: p, watched: map[int]uint64{}, builder: NewBuilder(time.Time{}, 0)}
+	c := &capture{source: source, process: p, watched: map[int]uint64{}, builder: NewBuilder(time.Time{}, 0), switches: p.SwitchesStacks()}
 	if err := c.threads(); err != nil {
 		return err
 	}

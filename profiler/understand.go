@@ -9,8 +9,10 @@ import (
 
 // Understand makes a stack of a sample of this process, with the kernel's
 // frames, the native ones and those of Lua in their true order, leaf first.
-// What the sample holds wins over what the memory holds by now; the rest is
-// read from the live process. A sample without windows (Full is false) gives
+// The machine stack is read from the sample: where that ends, so does the
+// stack, but for the middle of a very deep one that has not changed since. Of
+// Lua, what the sample holds wins over what the memory holds by now; the rest
+// is read from the live process. A sample without windows (Full is false) gives
 // an empty stack that says so. It never fails: what could not be had is in
 // Stack.Truncated.
 func (p *Process) Understand(s bpf.Sample) Result {
@@ -24,12 +26,15 @@ func (p *Process) Understand(s bpf.Sample) Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.view.reset()
-	for _, w := range [...]bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
-		if len(w.Data) > 0 {
-			p.view.windows = append(p.view.windows, procmem.Window(w))
-		}
+	p.view.add(s.Stack)
+	for _, w := range s.Further {
+		p.view.add(w)
 	}
-	r := p.understand(regs)
+	stacks := len(p.view.windows)
+	for _, w := range [...]bpf.Window{s.LuaStack, s.LuaState, s.LuaGlobal} {
+		p.view.add(w)
+	}
+	r := p.understand(regs, newRest(p.modules, p.mem, p.view.windows[:stacks]))
 	if len(s.KernelStack) > 0 {
 		r.Stack.Frames = append(kernelFrames(s.KernelStack), r.Stack.Frames...)
 	}
@@ -45,11 +50,16 @@ func (p *Process) Blocked(sp, pc uint64) Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.view.reset()
-	return p.understand(regs)
+	return p.understand(regs, nil)
 }
 
-func (p *Process) understand(regs stack.Registers) Result {
-	mem := procmem.Overlay{Windows: p.view.windows, Under: p.mem}
+// understand walks the machine stack in its windows and the rest, and the Lua
+// stacks in the view. Without a rest the thread sleeps, and all is live memory.
+func (p *Process) understand(regs stack.Registers, live *rest) Result {
+	mem := procmem.Overlay{Under: p.mem}
+	if live != nil {
+		mem = procmem.Overlay{Windows: p.view.windows[:live.windows], Under: live}
+	}
 	frames, truncated := p.unwind(regs, mem)
 	native, inner := p.native(frames)
 	lua := p.vms.walk(inner, p.view)
@@ -60,6 +70,10 @@ func (p *Process) understand(regs stack.Registers) Result {
 			native, _ = p.native(frames)
 			native[at].vm = true
 		}
+	}
+	if live != nil && live.moved() {
+		frames, truncated = live.cut(frames)
+		native, _ = p.native(frames)
 	}
 	if truncated == "" && lua.truncated != "" {
 		truncated = "Lua " + lua.truncated

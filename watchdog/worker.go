@@ -116,7 +116,7 @@ func (a *Agent) attach(in *instance, info proxy.Worker) error {
 		w.close()
 		return err
 	}
-	w.watch = bpf.Watch{PID: info.PID, TID: info.TID, ProgressAddr: info.Progress.Addr, ProgressSize: info.Progress.Size, Lua: process.LuaWatch()}
+	w.watch = bpf.Watch{PID: info.PID, TID: info.TID, ProgressAddr: info.Progress.Addr, ProgressSize: info.Progress.Size, Lua: process.LuaWatch(), Switches: process.SwitchesStacks()}
 	if a.sampler != nil {
 		if err := a.sampler.Watch(w.watch); err != nil {
 			w.close()

@@ -11,11 +11,16 @@
 #define LUA_ABOVE 2048 /* bytes kept above the highest known slot: a frame has at most 250 slots */
 #define CRUMB_SIZE 128
 #define KERNEL_FRAMES 32
+#define FURTHER_MAX 16 /* windows of one stack besides the first, and pages that are not there */
+#define LEAF_SIDE (5 * STACK_MAX) /* of a deeper stack this much is copied ... */
+#define ROOT_SIDE (4 * STACK_MAX) /* ... and this much from its end */
+#define HOPS_MAX 128   /* frame pointers followed inside of one window */
+#define PAGE 4096
 
 /* What to copy for one thread; written by the agent, keyed by thread id. */
 struct watch {
 	__u64 progress_addr;
-	__u64 stack_end;    /* 0: where the kernel put the first stack */
+	__u64 stack_end;    /* 0: of the first thread, where the kernel put its stack; else not known */
 	__u64 crumb_addr;
 	__u64 lua_global;   /* 0: no VM */
 	__u64 period;       /* take only samples of this period in ns; 0: all */
@@ -32,10 +37,18 @@ struct watch {
 	/* The sampler's own notes. */
 	__u64 last_progress;
 	__u32 count;
-	__u32 pad;
+	__u32 switches;     /* it runs on several stacks, with frame pointers that lead from one to the other */
+};
+
+/* The first word of each record of the ring. */
+enum kind {
+	KIND_SAMPLE,
+	KIND_FURTHER,
 };
 
 struct header {
+	__u32 kind;
+	__u32 pad;
 	__u64 when;
 	__u64 weight;
 	__u64 cpu_time;
@@ -60,7 +73,7 @@ struct header {
 	__u32 lua_stack_len;
 	__s32 kernel_len;   /* bytes */
 	__u32 crumb_len;
-	__u32 pad;
+	__u32 unused;
 	__u64 regs[17];     /* user registers in DWARF order */
 	__u8 crumb[CRUMB_SIZE];
 };
@@ -75,6 +88,18 @@ struct record {
 	__u8 lua_stack[LUA_STACK_MAX];
 	__u8 stack[STACK_MAX];
 };
+
+/* What the first window does not hold of a stack. It comes before the record of
+ * its sample, which is the next one of the same thread. */
+struct further {
+	__u32 kind;
+	__u32 tid;
+	__u64 when; /* of its sample */
+	__u64 addr;
+	__u64 len;
+	__u8 stack[STACK_MAX];
+};
+#define FURTHER_HEAD __builtin_offsetof(struct further, stack)
 
 enum counter {
 	COUNTER_TAKEN,     /* samples of watched threads */

@@ -33,12 +33,50 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct further);
+} scratch_further SEC(".maps");
+
+/* Samples of each watched thread that were lost since the ring was full. It is
+ * no part of struct watch, which the agent overwrites. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, COUNTER_MAX);
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
 
+/* The only value of a map that has one. */
+static __always_inline void *only(void *map)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(map, &zero);
+}
+
+static __always_inline void add_one(void *map, __u32 key)
+{
+	__u64 *n = bpf_map_lookup_elem(map, &key);
+
+	if (n)
+		*n += 1;
+}
+
+static __always_inline void count(__u32 which)
+{
+	add_one(&counters, which);
+}
+
 /* Never read: it makes bpf2go emit the Go types. */
 const enum counter *unused_counter __attribute__((unused));
+const enum kind *unused_kind __attribute__((unused));
 
 #endif

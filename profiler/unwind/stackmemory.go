@@ -14,6 +14,7 @@ type stackMemory struct {
 	under   procmem.Memory
 	base    uint64 // of piece
 	piece   []byte
+	missing uint64 // the last address of which nothing could be read, 0: none
 }
 
 const pieceSize = 4096
@@ -62,6 +63,7 @@ func (s *stackMemory) bytes(addr uint64, n int) ([]byte, error) {
 		}
 	}
 	if s.under == nil {
+		s.missing = addr
 		return nil, fmt.Errorf("%#x was not copied", addr)
 	}
 	if addr >= s.base && addr-s.base+uint64(n) <= uint64(len(s.piece)) {
@@ -83,7 +85,7 @@ func (s *stackMemory) read(addr uint64, n int) ([]byte, error) {
 	}
 	s.piece, s.base = s.piece[:n], addr
 	if err := s.under.ReadMemory(addr, s.piece); err != nil {
-		s.piece = s.piece[:0]
+		s.piece, s.missing = s.piece[:0], addr
 		return nil, fmt.Errorf("stack at %#x cannot be read", addr)
 	}
 	return s.piece, nil

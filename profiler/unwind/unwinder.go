@@ -40,6 +40,16 @@ func (u *Unwinder) SetMaps(maps procmem.Maps) {
 	}
 }
 
+// Go says whether the program was compiled by Go.
+func (u *Unwinder) Go() bool {
+	for _, r := range u.space.Load().regions {
+		if r.load(u.cache, u.pid); r.image != nil {
+			return r.goTab != nil
+		}
+	}
+	return false
+}
+
 // Place is where an address lies in the process.
 type Place struct {
 	Mapping procmem.Mapping
@@ -92,5 +102,8 @@ func (u *Unwinder) Unwind(regs stack.Registers, mem procmem.Memory, code Code) (
 		return nil, "frame 0: program counter or stack pointer unknown"
 	}
 	w.run(Frame{PC: regs.Value[w.arch.pc], Registers: regs})
+	if missing := w.mem.missing; w.truncated != "" && missing != 0 && u.region(missing) == nil {
+		w.truncated = fmt.Sprintf("frame %d: cut window at %#x", w.depth-1, missing)
+	}
 	return w.frames, w.truncated
 }
