@@ -85,53 +85,63 @@ func cpuTime(b *testing.B, pid int) int64 {
 }
 
 // BenchmarkIdleUpstreams measures what upstreams cost that have no requests:
-// the CPU time of a worker with 1,000 of them beside one with none, a request
-// of another upstream and a second without any. Interleaved rounds in one run;
-// the median of the rounds' ratios.
+// the CPU time of a worker that has 1,000 of them, never used or each used
+// once, beside one that has none; for a request of another upstream, and for a
+// second without any. Interleaved rounds in one run; medians and ranges.
 func BenchmarkIdleUpstreams(b *testing.B) {
 	const requests, rounds, idle = 1000, 31, 1000
-	proxies := []*proxy{crowd(b, 1), crowd(b, idle)}
+	names := []string{"none", "never used", "each used once"}
+	proxies := []*proxy{crowd(b, 1, false), crowd(b, idle, false), crowd(b, idle, true)}
 	web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	defer web.CloseIdleConnections()
-	var busy, still []float64
-	var last [2]float64
+	ratios, still := make([][]float64, len(proxies)), make([][]float64, len(proxies))
 	for round := range min(b.N, 1) * rounds {
+		cost := make([]float64, len(proxies))
 		for k := range proxies {
-			i := (k + round) % 2 // each goes first in half of the rounds
-			p := proxies[i]
-			before := cpuTime(b, p.workers()[0])
+			i := (k + round) % len(proxies) // each goes first as often as the others
+			before := cpuTime(b, proxies[i].workers()[0])
 			paced(requests, 1_000_000, func(int) {
-				if code, _ := ask(web, "GET", fmt.Sprintf("http://127.0.0.1:%d/many?u=u0", p.port), ""); code != 200 {
+				if code, _ := ask(web, "GET", fmt.Sprintf("http://127.0.0.1:%d/many?u=u0", proxies[i].port), ""); code != 200 {
 					b.Errorf("status %d", code)
 				}
 			})
-			last[i] = float64(cpuTime(b, p.workers()[0])-before) / requests
+			cost[i] = float64(cpuTime(b, proxies[i].workers()[0]) - before)
 		}
-		busy = append(busy, last[1]/last[0])
-		if round%4 > 0 {
-			continue
+		for i := range proxies {
+			ratios[i] = append(ratios[i], cost[i]/cost[0])
 		}
-		var at [2]int64
-		for i, p := range proxies {
-			at[i] = cpuTime(b, p.workers()[0])
+		if round%4 == 0 {
+			for i, us := range idleSecond(b, proxies) {
+				still[i] = append(still[i], us)
+			}
 		}
-		time.Sleep(time.Second)
-		for i, p := range proxies {
-			last[i] = float64(cpuTime(b, p.workers()[0]) - at[i])
-		}
-		still = append(still, (last[1]-last[0])/1000)
 	}
-	slices.Sort(busy)
-	slices.Sort(still)
-	n := len(still)
-	b.ReportMetric(busy[rounds/2], "ratio")
-	fmt.Printf("bench worker CPU a request, %d idle upstreams beside 1: ratio %.3f (%.3f to %.3f)\n", idle, busy[rounds/2], busy[0], busy[rounds-1])
-	fmt.Printf("bench worker CPU of a second without requests, %d idle upstreams less 1: %.0f us (%.0f to %.0f)\n", idle,
-		still[n/2], still[0], still[n-1])
+	for i, name := range names {
+		slices.Sort(ratios[i])
+		slices.Sort(still[i])
+		n, m := len(ratios[i]), len(still[i])
+		fmt.Printf("bench %d idle upstreams, %-15s CPU a request x%.3f (%.3f to %.3f), of a second without any %.0f us (%.0f to %.0f)\n",
+			idle, name+":", ratios[i][n/2], ratios[i][0], ratios[i][n-1], still[i][m/2], still[i][0], still[i][m-1])
+	}
+	b.ReportMetric(ratios[1][len(ratios[1])/2], "ratio")
 }
 
-// crowd is a proxy whose worker has served n upstreams once.
-func crowd(b *testing.B, n int) *proxy {
+// idleSecond returns the CPU time of each proxy's worker in a second without
+// requests, in microseconds.
+func idleSecond(b *testing.B, proxies []*proxy) []float64 {
+	at := make([]float64, len(proxies))
+	for i, p := range proxies {
+		at[i] = float64(cpuTime(b, p.workers()[0]))
+	}
+	time.Sleep(time.Second)
+	for i, p := range proxies {
+		at[i] = (float64(cpuTime(b, p.workers()[0])) - at[i]) / 1000
+	}
+	return at
+}
+
+// crowd is a proxy with n upstreams. Its worker has served the first, or all.
+func crowd(b *testing.B, n int, all bool) *proxy {
 	address, _ := coldBackend(b, 0)
 	p := startProxy(b, proxyOptions{
 		dict: "16m", server: "location /many { proxy_pass http://many/; proxy_http_version 1.1; proxy_set_header Connection ''; }",
@@ -140,6 +150,9 @@ func crowd(b *testing.B, n int) *proxy {
 	for i := range n {
 		if code, _ := p.put(fmt.Sprintf("u%d", i), fmt.Sprintf(`[%q,{"address":%q,"weight":0}]`, address, "127.0.0.1:9")); code != 200 {
 			b.Fatalf("publish: status %d", code)
+		}
+		if !all && i > 0 {
+			continue
 		}
 		if code, _ := p.get(fmt.Sprintf("/many?u=u%d", i)); code != 200 {
 			b.Fatalf("upstream %d: status %d", i, code)
