@@ -92,8 +92,12 @@ func (a *Agent) facts(e *episode) respond.Facts {
 		if w.in.Master != e.in.Master || w.episode != nil {
 			continue
 		}
-		if !e.firstOut.IsZero() && w.seenAfter(e) && w.serves && !w.decision.Verdict.Stuck() {
-			f.Serving++
+		if !e.firstOut.IsZero() && w.seenAfter(e) && !w.decision.Verdict.Stuck() {
+			if w.serves {
+				f.Serving++
+			} else {
+				f.Starting++
+			}
 		}
 		if w.decision.Verdict == judge.Suspect && a.onCulprit(e, w) {
 			f.Suspects++

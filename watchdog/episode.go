@@ -31,6 +31,7 @@ type episode struct {
 	firstOut time.Time
 	dirty    bool
 	stepErr  string // the last refusal, so that it is said once
+	awake    string // what keeps the loop of a spinning worker awake
 }
 
 // member is one worker of an episode; it outlives the worker.
@@ -156,12 +157,12 @@ func (a *Agent) judgeEpisode(e *episode) {
 	}
 	w := main.w
 	e.inc.Worker = workerName(w)
-	e.inc.Verdict, e.inc.Reason = string(w.decision.Verdict), w.decision.Reason
-	e.inc.WorkersStuck = e.mostStuck()
+	e.inc.Verdict, e.inc.WorkersStuck = string(w.decision.Verdict), e.mostStuck()
 	if !e.written || e.told != w.PID {
 		// Later the worker may be gone, and with it what its memory tells.
 		a.describe(e, w)
 	}
+	e.inc.Reason = w.decision.Reason + e.awake
 	a.describeLock(e, main)
 	e.inc.WorkersStuck = e.mostStuck()
 }

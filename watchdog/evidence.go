@@ -53,6 +53,7 @@ func (a *Agent) describe(e *episode, w *worker) {
 		ev.Peer = peer
 		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))
 	}
+	a.keptAwake(e, w)
 	a.changed(e, w)
 	e.inc.Numbers = numbers(w)
 	if w.decision.Verdict == judge.Blocked {

@@ -31,7 +31,7 @@ func (a *Agent) account(w *worker, s bpf.Sample) {
 	a.classes.Add(k, cpu)
 	a.metrics.AddRequestCPU(k.Proxy, k.Upstream, cpu)
 	if limit := a.cfg.RequestBudget.CPU; limit > 0 && w.hasReq {
-		if used, over := w.budget.Charge(identity(w.request.RequestID), s.Weight, limit); over {
+		if used, over := w.budget.Charge(identity(mainRequest(w.process.Memory(), w.request)), s.Weight, limit); over {
 			a.overBudget(w, k, used)
 		}
 	}

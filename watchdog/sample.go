@@ -72,7 +72,7 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 		w.context = w.streams.Context(memory, window, s.Registers[:]...)
 	}
 	if w.hasReq {
-		o.Request, o.Motion = identity(w.request.RequestID), motion(memory, w.request.Conn)
+		o.Request, o.Motion = identity(mainRequest(memory, w.request)), motion(memory, w.request.Conn)
 	}
 	w.lockOwner = a.spinOwner(w, s, r.Stack.Frames, memory)
 	o.LockOwner, o.SelfOwned = w.lockOwner, w.lockOwner == w.PID
@@ -107,6 +107,18 @@ var identitySeed = maphash.MakeSeed()
 // identity folds what tells requests apart into one word, never 0.
 func identity(id proxy.RequestID) uint64 {
 	return maphash.Comparable(identitySeed, id) | 1
+}
+
+// mainRequest identifies the request that a client waits for: subrequests come
+// and go without an end of it.
+func mainRequest(memory procmem.Memory, r proxy.Request) proxy.RequestID {
+	if !r.Subrequest {
+		return r.RequestID
+	}
+	if id, ok := proxy.IdentifyRequest(memory, procmem.Window{}, r.Main); ok {
+		return id
+	}
+	return proxy.RequestID{Addr: r.Main, Conn: r.Conn}
 }
 
 // motion changes when the client's connection does: its counters and flags

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracepoint returns the number of a tracepoint of a system call's entry. It
+// tracepoint returns the number of a tracepoint, such as
+// syscalls/sys_enter_epoll_wait. It
 // reads tracefs where it is mounted, else through a mount of its own that
 // nobody else sees: hosts need not mount it for us.
 func tracepoint(name string) (uint64, bool) {
-	path := "events/syscalls/" + name + "/id"
+	path := "events/" + name + "/id"
 	for _, root := range []string{"/sys/kernel/tracing/", "/sys/kernel/debug/tracing/"} {
 		if text, err := os.ReadFile(root + path); err == nil {
 			return parseID(string(text))

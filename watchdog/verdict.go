@@ -21,7 +21,7 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 		w.last = o
 		return false
 	}
-	o.EventWaits, o.Counting = w.waits.read()
+	o.EventWaits, o.Syscalls, o.Counting = w.waits.read()
 	moved := o.ProgressOK && w.last.ProgressOK && o.Progress != w.last.Progress
 	if moved && w.Started {
 		w.serves = true

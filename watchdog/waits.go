@@ -7,20 +7,27 @@ import (
 )
 
 // waitCounter counts how often one thread enters the system calls in which an
-// event loop waits. It costs that thread something, so it runs only while
-// there is a doubt.
+// event loop waits, and any system call. It costs that thread something, so it
+// runs only while there is a doubt.
 type waitCounter struct {
-	fds []int
+	waits []int // counters of the kernel
+	all   []int
 }
 
 // The tracepoints of the calls, as the kernel names them.
-var waitEvents = []string{"sys_enter_epoll_wait", "sys_enter_epoll_pwait"}
+var (
+	waitEvents = []string{"syscalls/sys_enter_epoll_wait", "syscalls/sys_enter_epoll_pwait"}
+	callEvents = []string{"raw_syscalls/sys_enter"}
+)
 
 // openWaitCounter returns a counter of the thread. Where the kernel offers no
 // tracepoints it counts nothing and says so.
 func openWaitCounter(tid int) *waitCounter {
-	c := &waitCounter{}
-	for _, name := range waitEvents {
+	return &waitCounter{waits: openCounters(tid, waitEvents), all: openCounters(tid, callEvents)}
+}
+
+func openCounters(tid int, events []string) (fds []int) {
+	for _, name := range events {
 		id, ok := tracepoint(name)
 		if !ok {
 			continue
@@ -28,34 +35,39 @@ func openWaitCounter(tid int) *waitCounter {
 		attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id}
 		fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 		if err == nil {
-			c.fds = append(c.fds, fd)
+			fds = append(fds, fd)
 		}
 	}
-	return c
+	return fds
 }
 
-// read returns the count so far and whether anything is being counted.
-func (c *waitCounter) read() (uint64, bool) {
-	if c == nil || len(c.fds) == 0 {
-		return 0, false
+// read returns the counts so far and whether both are being counted.
+func (c *waitCounter) read() (waits, calls uint64, counting bool) {
+	if c == nil {
+		return 0, 0, false
 	}
-	var total uint64
-	for _, fd := range c.fds {
+	waits, ok := sumCounters(c.waits)
+	calls, too := sumCounters(c.all)
+	return waits, calls, ok && too
+}
+
+func sumCounters(fds []int) (total uint64, ok bool) {
+	for _, fd := range fds {
 		var b [8]byte
 		if n, err := unix.Read(fd, b[:]); err != nil || n != len(b) {
 			return 0, false
 		}
 		total += binary.NativeEndian.Uint64(b[:])
 	}
-	return total, true
+	return total, len(fds) > 0
 }
 
 func (c *waitCounter) close() {
 	if c == nil {
 		return
 	}
-	for _, fd := range c.fds {
+	for _, fd := range append(c.waits, c.all...) {
 		_ = unix.Close(fd)
 	}
-	c.fds = nil
+	c.waits, c.all = nil, nil
 }

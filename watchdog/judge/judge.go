@@ -86,7 +86,8 @@ type Observation struct {
 	SelfOwned  bool          // it waits for a lock that it holds itself
 	Starting   bool          // has not finished its start-up
 	EventWaits uint64        // entries into the event wait since counting began
-	Counting   bool          // EventWaits is being counted
+	Syscalls   uint64        // entries into any system call since counting began
+	Counting   bool          // EventWaits and Syscalls are being counted
 }
 
 // Decision is what the judge concludes from one observation.
@@ -166,7 +167,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 		d.Stall = max(d.Stall, s.clock.still)
 	}
 	if s.verdict == Spinning {
-		d.Stall = o.Now - s.window.spinSince
+		d.Stall = o.Now - s.window.spins()
 	}
 	return s, d
 }

@@ -194,6 +194,13 @@ func TestJudge(t *testing.T) {
 				w.o.EventWaits += 100
 			})
 		}, Spinning, []Verdict{Runaway}},
+		{"a descriptor that is always ready", func(w *world) { spin(w, 6*time.Second, 20_000, 1, 0) }, Spinning, []Verdict{Runaway, Suspect}},
+		{"the same on a crowded host", func(w *world) { spinAt(w, time.Second, 20_000, 1, 0, 0.08) }, Spinning, []Verdict{Runaway, Suspect}},
+		{"the same, and others are served meanwhile", func(w *world) { spin(w, 6*time.Second, 20_000, 1.4, 9) }, Spinning, []Verdict{Runaway}},
+		{"a failing call in each turn", func(w *world) { spin(w, 6*time.Second, 10_000, 2, 0) }, Spinning, []Verdict{Runaway}},
+		{"busy with streams that are no requests", func(w *world) { spin(w, 90*time.Second, 10_000, 3, 0) }, Saturated, []Verdict{Spinning}},
+		{"busy with requests of few calls", func(w *world) { spin(w, 6*time.Second, 10_000, 2, 1) }, Saturated, []Verdict{Spinning}},
+		{"busy with long work between its turns", func(w *world) { spin(w, 6*time.Second, 300, 1, 0) }, Saturated, []Verdict{Spinning}},
 		{"sends one big answer", func(w *world) {
 			w.run(6*time.Second, steady, 1, func(i int) {
 				w.o.Progress++
@@ -216,6 +223,47 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// spin turns the loop so many times a second, with so many system calls in
+// each turn. Every so many-th sample shows another request, 0: none does.
+func spin(w *world, d time.Duration, turns, calls float64, requests int) {
+	spinAt(w, d, turns, calls, requests, 1)
+}
+
+func spinAt(w *world, d time.Duration, turns, calls float64, requests int, share float64) {
+	var made float64 // fractions of calls count, too
+	w.run(d, steady, share, func(i int) {
+		w.o.Progress++
+		w.o.Activity, w.o.Request = uint64(1+i), 0
+		if requests > 0 && i%requests == 0 {
+			w.o.Request = uint64(100 + i)
+		}
+		w.o.Counting = w.last.Count
+		w.o.RunDelay = w.o.Now - w.o.CPUTime
+		look := w.o
+		look.Weight, look.Request, look.Activity = 0, 0, 0
+		w.state, w.last = Judge(w.state, look, limits())
+		n := turns * steady.Seconds()
+		made += n * calls
+		w.o.EventWaits += uint64(n)
+		w.o.Syscalls = uint64(made)
+	})
+}
+
+func TestWorkIsNotCountedAgainSoon(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	counted := 0
+	for range 40 { // seconds
+		spin(w, time.Second, 10_000, 4, 0)
+		if w.last.Count {
+			counted++
+		}
+	}
+	if counted < 1 || counted > 4 {
+		t.Errorf("counted in %d of 40 seconds, want once at the start and once half a minute later", counted)
 	}
 }
 

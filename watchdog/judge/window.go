@@ -15,8 +15,6 @@ const (
 	spinShare     = 0.1  // a loop that spins with short sleeps in between
 	restlessRate  = 10   // voluntary switches a second: below, it never runs out of work
 	leastHandlers = 5    // different handlers within a window, or it is one long one
-	spinTurns     = 1000 // entries into the event wait in a second of CPU time
-	leastSpin     = 8    // samples that a verdict of spinning needs
 )
 
 // window is what happened within the last second: it tells a worker that has
@@ -47,6 +45,7 @@ type window struct {
 	full    bool // the last whole window was at full CPU
 	doubt   bool // one request took it all, without moving on
 	repeats int
+	empty   empty
 }
 
 // span is how far a total grew.
@@ -68,14 +67,25 @@ func (s span) next() span            { return span{s.to, s.to} }
 // restart begins a new window and keeps what the last ones said.
 func (w *window) restart(o Observation) {
 	*w = window{from: o, delays: w.delays.next(), throttled: w.throttled.next(), lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
-		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats}
+		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats, empty: w.empty}
+	w.empty.begin()
+	w.empty.add(o)
 }
 
 func (w *window) busy() bool     { return w.full }
-func (w *window) doubtful() bool { return w.doubt }
+func (w *window) doubtful() bool { return w.doubt || w.empty.doubt }
+
+// spins returns since when the worker spins, if the last whole window said so.
+func (w *window) spins() time.Duration {
+	if w.doubt {
+		return w.spinSince
+	}
+	return w.empty.since
+}
 
 // add counts one observation.
 func (w *window) add(o Observation) {
+	w.empty.add(o)
 	if o.Weight == 0 {
 		w.delays.add(o.RunDelay)
 		w.throttled.add(o.Throttled)
@@ -171,11 +181,15 @@ func (w *window) close(o Observation, l Limits) {
 	if !w.doubt {
 		w.spinSince = o.Now
 	}
+	nothing := w.empty.close(w, o)
+	rate, _ := w.empty.rates(o)
 	switch {
-	case w.doubt && w.turnRate(o) >= spinTurns && o.Now-w.spinSince >= l.Window:
+	case w.doubt && rate >= spinTurns && o.Now-w.spinSince >= l.Window:
 		w.result = Spinning
 		w.reason = fmt.Sprintf("%.0f turns of the loop in a second of CPU, at %.0f %% CPU, for one request that does not move on for %s",
-			w.turnRate(o), 100*w.share, ms(o.Now-w.spinSince))
+			rate, 100*w.share, ms(o.Now-w.spinSince))
+	case nothing && o.Now-w.empty.since >= l.Window:
+		w.result, w.reason = Spinning, w.empty.text(w, o)
 	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples:
 		w.repeats++
 		// One busy second is no state; and it takes two quiet ones to leave it.
@@ -187,14 +201,4 @@ func (w *window) close(o Observation, l Limits) {
 	default:
 		w.repeats = 0
 	}
-}
-
-// turnRate is how often the loop turns in a second of the worker's own CPU
-// time: on a crowded host a second of the wall holds little of it.
-func (w *window) turnRate(o Observation) float64 {
-	cpu := o.CPUTime - w.from.CPUTime
-	if !o.Counting || !w.from.Counting || o.EventWaits < w.from.EventWaits || cpu <= 0 {
-		return 0
-	}
-	return float64(o.EventWaits-w.from.EventWaits) / cpu.Seconds()
 }

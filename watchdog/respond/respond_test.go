@@ -140,6 +140,22 @@ func TestMasterThatDoesNotRespawn(t *testing.T) {
 	p.want(t, Capture, Quarantine, Evict, Stop)
 }
 
+func TestASuccessorThatStartsGetsMoreTime(t *testing.T) {
+	p := newPlay(stuck(1, true), stuck(2, true))
+	p.step()
+	p.f.Starting = 1
+	p.wait(19 * time.Second)
+	p.want(t, Capture, Quarantine, Evict)
+	p.f.Serving, p.f.Starting = 1, 0
+	p.step()
+	p.want(t, Capture, Quarantine, Evict, Evict)
+	q := newPlay(stuck(1, true))
+	q.step()
+	q.f.Starting = 1
+	q.wait(21 * time.Second)
+	q.want(t, Capture, Quarantine, Evict, Stop)
+}
+
 func TestNoEvictionWithoutTheQuarantine(t *testing.T) {
 	p := newPlay(stuck(1, true))
 	p.f.Captured = true

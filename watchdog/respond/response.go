@@ -29,6 +29,8 @@ type Facts struct {
 	// whether one of them got stuck on the same culprit.
 	Serving    int
 	StuckAgain bool
+	// Starting successors were born, and have not served yet.
+	Starting int
 	// Suspects are workers that may join the incident: suspected, and on the
 	// same culprit.
 	Suspects int
@@ -66,8 +68,18 @@ type Action struct {
 // well before the incident is over.
 const (
 	respawnWithin = 5 * time.Second
-	holdFor       = 200 * time.Millisecond
+	// Stuck workers take the CPU that a successor needs for its start.
+	serveWithin = 20 * time.Second
+	holdFor     = 200 * time.Millisecond
 )
+
+// patience is how long to wait for the first successor.
+func (f Facts) patience() time.Duration {
+	if f.Starting > 0 {
+		return serveWithin
+	}
+	return respawnWithin
+}
 
 // Response is the state of one incident's response. The zero value is a new one.
 type Response struct {
@@ -142,8 +154,8 @@ func (r *Response) act(f Facts, p Policy) (Action, bool) {
 		return r.stop(f.Exempt)
 	}
 	if len(r.evicted) > 0 && f.Serving == 0 {
-		if f.Now.Sub(r.firstAt) > respawnWithin {
-			return r.stop(fmt.Sprintf("the master started no serving successor within %s: evicting more would only take capacity away", respawnWithin))
+		if f.Now.Sub(r.firstAt) > f.patience() {
+			return r.stop(fmt.Sprintf("the master started no serving successor within %s: evicting more would only take capacity away", f.patience()))
 		}
 		return Action{}, false
 	}
@@ -215,10 +227,10 @@ func (r *Response) ended(f Facts) (Action, bool) {
 
 // lost ends the response when no successor comes.
 func (r *Response) lost(f Facts) (Action, bool) {
-	if r.stopped || f.Now.Sub(r.firstAt) <= respawnWithin {
+	if r.stopped || f.Now.Sub(r.firstAt) <= f.patience() {
 		return Action{}, false
 	}
-	return r.stop(fmt.Sprintf("the master started no serving successor within %s", respawnWithin))
+	return r.stop(fmt.Sprintf("the master started no serving successor within %s", f.patience()))
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
