@@ -164,9 +164,12 @@ func (p *proxy) start(conf string) {
 	p.t.Cleanup(p.stop)
 	for range 300 {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port))
-		if err == nil {
+		if err == nil && len(p.workers()) > 0 {
 			c.Close()
 			return
+		}
+		if err == nil {
+			c.Close()
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

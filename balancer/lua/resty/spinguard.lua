@@ -157,6 +157,7 @@ end
 local function tick(premature)
     if not premature then
         upstream.look(ngx.now())
+        upstream.sweep(ngx.now())
     end
 end
 

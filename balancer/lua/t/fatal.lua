@@ -151,6 +151,15 @@ for _ = 1, 400 do
 end
 t.equal(got.a, 100, "share of 1 in 1, 3")
 
+-- A worker forgets what has had no request for five minutes, not before.
+local upstream = require "resty.spinguard.upstream"
+local now = ngx.now()
+upstream.sweep(now + 200)
+t.ok(upstream.known("fatal"), "a picker that was used is kept")
+upstream.sweep(now + 400)
+t.ok(not upstream.known("fatal"), "one that is idle is not")
+t.ok(spinguard.pick("fatal"), "and is built anew")
+
 t.equal(check.peers({}), nil, "an empty list")
 t.equal(check.peers(nil), nil, "no list")
 t.equal(check.peers({ "10.0.0.1:80", nil, "10.0.0.2:80" }), nil, "a gap")

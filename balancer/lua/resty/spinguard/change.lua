@@ -5,13 +5,10 @@
 
 local ffi = require "ffi"
 local layout = require "resty.spinguard.layout"
-local sys = require "resty.spinguard.sys"
+local slots = require "resty.spinguard.slots"
 
-local ffi_cast = ffi.cast
 local ffi_copy = ffi.copy
-local ffi_fill = ffi.fill
-local sub = string.sub
-local worker_id = ngx.worker.id
+local text = slots.text
 
 
 local SLOTS = layout.CHANGE_SLOTS
@@ -25,45 +22,26 @@ local area
 local at = 0
 
 
--- init maps the slots. Called by the master.
+-- init maps the areas. Called by the master.
 function _M.init()
     local err
-    memory, err = sys.shared_memory("spinguard-changes", layout.CHANGES_SIZE)
-    if not memory then
-        return nil, err
-    end
+    memory, err = slots.new("spinguard-changes", layout.CHANGES_SIZE,
+                            "struct spinguard_changes *",
+                            layout.CHANGES_MAGIC, {
+                                layout = layout.LAYOUT,
+                                area_size = layout.CHANGE_AREA,
+                                slot_size = layout.CHANGE_SLOT,
+                                areas = layout.CRUMB_SLOTS,
+                            }, layout.CHANGES_HEADER, layout.CHANGE_AREA)
 
-    local header = ffi_cast("struct spinguard_changes *", memory.addr)
-    header.layout = layout.LAYOUT
-    header.area_size = layout.CHANGE_AREA
-    header.slot_size = layout.CHANGE_SLOT
-    header.areas = layout.CRUMB_SLOTS
-    ffi_copy(header.magic, layout.CHANGES_MAGIC, 8)
-
-    return true
+    return memory ~= nil, err
 end
 
 
 -- claim takes the area of this worker.
 function _M.claim()
-    local id = worker_id()
-    if not memory or not id or id >= layout.CRUMB_SLOTS then
-        return
-    end
-
-    local base = ffi_cast("char *", memory.addr) + layout.CHANGES_HEADER
-    area = ffi_cast("struct spinguard_change *",
-                    base + id * layout.CHANGE_AREA)
+    area = memory and memory:claim("struct spinguard_change *")
     at = 0
-end
-
-
-local function text(field, size, value)
-    value = sub(value or "", 1, size - 1)
-    ffi_fill(field, size)
-    ffi_copy(field, value, #value)
-
-    return #value
 end
 
 

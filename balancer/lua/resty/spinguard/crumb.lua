@@ -4,12 +4,11 @@
 
 local ffi = require "ffi"
 local layout = require "resty.spinguard.layout"
-local sys = require "resty.spinguard.sys"
+local slots = require "resty.spinguard.slots"
 
-local ffi_cast = ffi.cast
 local ffi_copy = ffi.copy
 local ffi_fill = ffi.fill
-local worker_id = ngx.worker.id
+local text = slots.text
 local worker_pid = ngx.worker.pid
 
 
@@ -32,51 +31,35 @@ local memory
 -- init maps the slots. Called by the master.
 function _M.init()
     local err
-    memory, err = sys.shared_memory("spinguard-crumbs", layout.CRUMB_SIZE)
-    if not memory then
-        return nil, err
-    end
+    memory, err = slots.new("spinguard-crumbs", layout.CRUMB_SIZE,
+                            "struct spinguard_crumbs *", layout.CRUMB_MAGIC, {
+                                layout = layout.LAYOUT,
+                                header_size = layout.CRUMB_HEADER,
+                                slot_size = layout.CRUMB_SLOT,
+                                slots = layout.CRUMB_SLOTS,
+                            }, layout.CRUMB_HEADER, layout.CRUMB_SLOT)
 
-    local header = ffi_cast("struct spinguard_crumbs *", memory.addr)
-    header.layout = layout.LAYOUT
-    header.header_size = layout.CRUMB_HEADER
-    header.slot_size = layout.CRUMB_SLOT
-    header.slots = layout.CRUMB_SLOTS
-    ffi_copy(header.magic, layout.CRUMB_MAGIC, 8)
-
-    return true
+    return memory ~= nil, err
 end
 
 
--- claim takes the slot of this worker. A respawned worker has the id of the
--- dead one, and so its slot; the sequence goes on.
+-- claim takes the slot of this worker; the sequence goes on.
 function _M.claim()
-    local id = worker_id()
-    if not memory or not id then
-        return nil, "no crumb memory or not a worker"
+    if not memory then
+        return nil, "no crumb memory"
     end
 
-    if id >= layout.CRUMB_SLOTS then
-        return nil, "worker " .. id .. ": only " .. layout.CRUMB_SLOTS
-                    .. " crumb slots"
+    local mine, err = memory:claim("struct spinguard_slot *")
+    if not mine then
+        return nil, err
     end
 
-    local base = ffi_cast("char *", memory.addr)
-    local mine = ffi_cast("struct spinguard_slot *",
-                          base + layout.CRUMB_HEADER + id * layout.CRUMB_SLOT)
     mine.phase = IDLE
     mine.pid = worker_pid()
     slot = mine
     last = nil
 
     return true
-end
-
-
-local function text(field, size, value)
-    value = #value < size and value or value:sub(1, size - 1)
-    ffi_fill(field, size)
-    ffi_copy(field, value, #value)
 end
 
 

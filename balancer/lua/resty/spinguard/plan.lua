@@ -45,9 +45,9 @@ end
 
 
 -- plain is the rotation that never fails, also over weights that were not
--- checked: those that are no weights count as 1.
+-- checked: those that are no weights count as 1, and so do all if all are 0.
 local function plain(peers, version)
-    local list = {}
+    local list, total = {}, 0
 
     for i, peer in ipairs(peers) do
         list[i] = {
@@ -56,6 +56,11 @@ local function plain(peers, version)
             port = peer.port,
             weight = check.weight(peer.weight) or 1,
         }
+        total = total + list[i].weight
+    end
+
+    for _, peer in ipairs(total == 0 and list or {}) do
+        peer.weight = 1
     end
 
     return rotation.new(list, start(version))

@@ -30,6 +30,8 @@ local LOOKS = 64    -- look for changes at least once in so many picks
 local SLOW_START = 10   -- seconds, of a version, where no option says so
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 local TRIES = 100000    -- to get a seat, in a worker that starts
+local IDLE = 300    -- seconds without a request until a worker forgets
+local SWEEP = 60    -- seconds between two looks for what to forget
 local RETRIES = 10  -- saved up in the budget, at most
 
 
@@ -45,6 +47,7 @@ local last_alerts = 0
 local last_look = -1
 local looks = 0
 local reopen_at = 0
+local swept_at = 0
 local claimed = false
 local seated = false
 
@@ -352,6 +355,7 @@ local function current(name)
     end
 
     local state = upstreams[name] or new_state(name)
+    state.used_at = now
     if state.epoch ~= epoch or now >= state.recheck then
         refresh(state, now)
     end
@@ -361,6 +365,32 @@ end
 
 
 _M.current = current
+
+
+-- sweep forgets the upstreams that have long had no request: their pickers
+-- are built anew when they are wanted. So they cost a worker nothing, not even
+-- in its garbage collection.
+function _M.sweep(now)
+    if now - swept_at < SWEEP and now >= swept_at then
+        return
+    end
+
+    swept_at = now
+
+    for name, state in pairs(upstreams) do
+        if now - state.used_at > IDLE and state.carried == 0
+            and not state.before
+        then
+            upstreams[name] = nil
+        end
+    end
+end
+
+
+-- known says whether this worker holds the picker of an upstream.
+function _M.known(name)
+    return upstreams[name] ~= nil
+end
 
 
 -- pick returns a peer of the version that is served, or nil and the reason,
