@@ -24,6 +24,7 @@ type Process struct {
 	modules *modules
 	loop    loopFinder
 	vms     vms
+	puc     pucLua
 	view    *snapshot // of the sample that is being understood
 }
 

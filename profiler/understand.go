@@ -75,6 +75,11 @@ func (p *Process) understand(regs stack.Registers, live *rest) Result {
 		frames, truncated = live.cut(frames)
 		native, _ = p.native(frames)
 	}
+	puc, why := p.puc.walk(p, frames, native, p.view)
+	lua.segments = append(lua.segments, puc...)
+	if lua.truncated == "" {
+		lua.truncated = why
+	}
 	if truncated == "" && lua.truncated != "" {
 		truncated = "Lua " + lua.truncated
 	}
