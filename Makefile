@@ -4,6 +4,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo un
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 FUZZTIME  ?= 60s
+FUZZOTHERS ?= $(FUZZTIME)
 LINT      := build/tools/golangci-lint
 LINT_VERSION := v2.15.0
 NFPM      := build/tools/nfpm
@@ -40,8 +41,8 @@ bench: build ## measure speed and memory, perf beside it where installed; prints
 	$(GO) run ./bench -spinguard bin/spinguard
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -run '^$$' -bench . -benchtime 1s ./...
 
-fuzz: ## every fuzz target for FUZZTIME (60s) each
-	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME)
+fuzz: ## readers of foreign memory for FUZZTIME (60s) each, other fuzz targets for FUZZOTHERS (as long)
+	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME) $(FUZZOTHERS)
 
 generate: ## regenerate the BPF objects, the page assets and the documentation of the configuration
 	$(GO) generate ./...

@@ -133,19 +133,36 @@ func TestMasksCredentials(t *testing.T) {
 	}
 }
 
+// FuzzFindRequest searches in memories that are made up, and in one that was
+// recorded from a stuck worker and tampered with.
 func FuzzFindRequest(f *testing.F) {
-	f.Add(requestImage("GET /spin?w=0 HTTP/1.1"), uint16(0), uint64(0))
-	f.Add(requestImage("OPTIONS http://a:b@c/?d HTTP/1.0"), uint16(0x1300), uint64(imageBase))
-	f.Add(requestImage(strings.Repeat("G", 3000)), uint16(0x2000), ^uint64(0))
-	f.Fuzz(func(t *testing.T, image []byte, at uint16, word uint64) {
+	f.Add(requestImage("GET /spin?w=0 HTTP/1.1"), uint16(0), uint64(0), false)
+	f.Add(requestImage("OPTIONS http://a:b@c/?d HTTP/1.0"), uint16(0x1300), uint64(imageBase), false)
+	f.Add(requestImage(strings.Repeat("G", 3000)), uint16(0x2000), ^uint64(0), false)
+	recorded := loadRequest(f)
+	f.Add([]byte{}, uint16(0), uint64(0), true)
+	for i := range recorded.Windows {
+		f.Add([]byte{byte(i), 0, 8, 0, byte(i), 0, 16, 0, 0, 0, 0xff, 0xff}, uint16(0), uint64(0), true)
+	}
+	f.Fuzz(func(t *testing.T, image []byte, at uint16, word uint64, tampered bool) {
 		if len(image) > 64<<10 {
 			return
 		}
-		image = append([]byte(nil), image...)
-		if i := int(at) &^ 7; i+8 <= len(image) {
-			binary.LittleEndian.PutUint64(image[i:], word)
+		var r Request
+		var ok bool
+		var reads int
+		if tampered {
+			m := *recorded
+			m.patch(image)
+			r, ok = m.find()
+			reads = m.reads
+		} else {
+			image = append([]byte(nil), image...)
+			if i := int(at) &^ 7; i+8 <= len(image) {
+				binary.LittleEndian.PutUint64(image[i:], word)
+			}
+			r, ok, reads = search(image)
 		}
-		r, ok, reads := search(image)
 		if reads > maxReads {
 			t.Fatalf("%d reads", reads)
 		}

@@ -67,6 +67,17 @@ func (n noise) ReadMemory(addr uint64, buf []byte) error {
 	return nil
 }
 
+// counted counts reads.
+type counted struct {
+	procmem.Memory
+	reads *int
+}
+
+func (c counted) ReadMemory(addr uint64, buf []byte) error {
+	*c.reads++
+	return c.Memory.ReadMemory(addr, buf)
+}
+
 // mix is a fixed hash, so that a finding can be repeated.
 func mix(v uint64) uint64 {
 	v ^= v >> 30
@@ -145,8 +156,11 @@ func patches(m *image, data []byte, regs *stack.Registers) map[uint64]uint64 {
 }
 
 func checkWalk(t *testing.T, vm *VM, mem procmem.Memory, regs *stack.Registers) {
-	began := time.Now()
-	w, err := vm.Walk(mem, regs)
+	began, reads := time.Now(), 0
+	w, err := vm.Walk(counted{mem, &reads}, regs)
+	if reads > walkBudget {
+		t.Fatalf("%d reads", reads)
+	}
 	if d := time.Since(began); d > 500*time.Millisecond {
 		t.Fatalf("took %v: %s", d, w.Truncated)
 	}

@@ -79,16 +79,25 @@ func (r *recorder) windows() []procmem.Window {
 	return out
 }
 
-// record takes an image of a running script.
+// record takes an image of a running script, or of a nginx worker that is stuck
+// in it.
 func record(t *testing.T, script, mode string) *image {
 	t.Helper()
-	p, _ := start(t, engines(t)[0], script, mode)
+	var p *procmem.Process
+	var vm *VM
+	if script == "nginx" {
+		pid, url := nginxWorker(t)
+		p, vm = attach(t, pid)
+		_ = get(url + "/" + mode)
+	} else {
+		p, _ = start(t, engines(t)[0], script+".lua", mode)
+		vm = findVMs(t, p)[0]
+		time.Sleep(50 * time.Millisecond) // the script reaches its loop
+	}
 	maps, err := procmem.ReadMaps(p.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	vm := findVMs(t, p)[0]
-	time.Sleep(50 * time.Millisecond) // the script reaches its loop
 	mem, regs := sample(t, vm, p)
 	m := &image{Registers: *regs}
 	for _, x := range maps { // of writable memory, only the main thread
@@ -148,6 +157,7 @@ func loadImage(t testing.TB, path string) *image {
 
 var recorded = []struct{ script, mode string }{
 	{"gcd", "on"}, {"gcd", "off"}, {"inline", "on"}, {"coroutine", "off"}, {"handler", "on"}, {"finaliser", "off"},
+	{"nginx", "gcd"}, {"nginx", "filter"}, // workers of Debian's nginx, stuck
 }
 
 // TestRecorded finds and walks recorded machines: no LuaJIT is needed.
@@ -156,7 +166,7 @@ func TestRecorded(t *testing.T) {
 		t.Run(c.script+"-"+c.mode, func(t *testing.T) {
 			path := "testdata/images/" + c.script + "-" + c.mode
 			if *update {
-				record(t, c.script+".lua", c.mode).save(t, path+".gob.gz")
+				record(t, c.script, c.mode).save(t, path+".gob.gz")
 			}
 			m := loadImage(t, path+".gob.gz")
 			vms, err := Find(m, m.Maps, nil)
