@@ -48,20 +48,21 @@ func (p *proxy) publishAddress(address string) {
 // What the library counts as opened is what the backend accepts, with a pool
 // of nginx and without.
 func TestConnectionsAreCounted(t *testing.T) {
-	for name, pool := range map[string]string{"pool": "keepalive 2;", "none": ""} {
+	for name, c := range map[string]struct{ pool, options string }{
+		"pool":     {"keepalive 2;", ", keepalive = 2"},
+		"requests": {"keepalive 2; keepalive_requests 3;", ", keepalive = 2, keepalive_requests = 3"},
+		"none":     {"", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
-			opts := ""
-			if pool != "" {
-				opts = ", keepalive = 2"
-			}
+			pool, opts := c.pool, c.options
 			p := startProxy(t, proxyOptions{workers: 1, init: options(opts), location: keepAlive, upstream: pool})
 			address, accepted := coldBackend(t, 20*time.Millisecond)
 			p.publishAddress(address)
-			for range 3 {
+			for range 6 {
 				p.atOnce(5)
 			}
 			opened, reused := p.metric(counter("connections_opened")), p.metric(counter("connections_reused"))
-			if opened != float64(accepted.Load()) || opened+reused != 15 || pool != "" && reused == 0 {
+			if opened != float64(accepted.Load()) || opened+reused != 30 || pool != "" && reused == 0 {
 				t.Errorf("opened %v and reused %v, the backend accepted %d", opened, reused, accepted.Load())
 			}
 		})

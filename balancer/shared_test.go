@@ -122,6 +122,19 @@ func TestRetryBudgetHoldsOverAllWorkers(t *testing.T) {
 	}
 }
 
+// Without a budget each request has all its tries.
+func TestNoRetryBudget(t *testing.T) {
+	p := startProxy(t, proxyOptions{workers: 2, init: options(", eject_after = false, retry_budget = false, tries = 3"), location: phases})
+	dead := freePorts(t, 3)
+	if code, _ := p.put("backend", fmt.Sprintf(`["127.0.0.1:%d","127.0.0.1:%d","127.0.0.1:%d"]`, dead[0], dead[1], dead[2])); code != 200 {
+		t.Fatalf("publish: status %d", code)
+	}
+	for range 20 {
+		p.get("/")
+	}
+	eventually(t, "three tries each", func() bool { return p.metric(counter("tries_unconnected")) == 60 })
+}
+
 // busyBackend counts how many requests are in it at once; they end when
 // released is closed.
 type busyBackend struct {

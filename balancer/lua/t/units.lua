@@ -166,6 +166,21 @@ end
 t.equal(options.fill({ eject_after = false }).eject_after, 0, "switched off")
 t.equal(options.fill({}).tries, 2, "a default")
 
+-- What false switches off no longer bounds anything.
+local off = {}
+for name, value in pairs(options.fill({})) do
+    if type(value) == "number" then
+        off[name] = false
+    end
+end
+off = t.ok(options.fill(off), "everything off")
+for name, value in pairs({ tries = 1, panic = 1, max_ejection = 1,
+                           retry_budget = math.huge, slow_start = 0,
+                           rate = 0, eject_window = 10 }) do
+    t.equal(off[name], value, name, " off")
+end
+t.equal(options.fill({ eject_window = 0 }), nil, "a window of nothing")
+
 
 local old = { peers = { { address = "a", weight = 5 },
                         { address = "b", weight = 1 } } }

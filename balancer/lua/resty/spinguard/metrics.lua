@@ -64,6 +64,8 @@ local COUNTERS = {
 local _M = { index = {}, UPSTREAMS = UPSTREAMS, SIZE = UPSTREAMS * ROW * 8 }
 
 
+assert(#COUNTERS < ROW)
+
 for i, counter in ipairs(COUNTERS) do
     _M.index[counter[1]] = i
 end

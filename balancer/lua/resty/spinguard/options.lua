@@ -31,10 +31,18 @@ local DEFAULTS = {
     burst = 0,              -- requests; 0: as many as rate
 }
 
+-- What false sets where that is not 0: no bound is not a bound of nothing.
+local OFF = { tries = 1, max_ejection = 1, panic = 1, retry_budget = math.huge,
+              eject_window = DEFAULTS.eject_window }
+
 local KINDS = { rotation = true, hash = true, least = true }
 
 
 local function check_number(name, value)
+    if value == OFF[name] then
+        return true
+    end
+
     if type(value) ~= "number" or value ~= value or value < 0
         or value > 1e9
     then
@@ -47,7 +55,7 @@ end
 
 
 -- fill returns the options with the defaults filled in. false switches off
--- what a number would set.
+-- what a number would set or bound.
 function _M.fill(opts)
     local full = {}
 
@@ -57,7 +65,7 @@ function _M.fill(opts)
 
     for name, value in pairs(opts or {}) do
         if value == false and type(DEFAULTS[name]) == "number" then
-            value = 0
+            value = OFF[name] or 0
         end
 
         if name == "key" or name == "client" then
@@ -85,6 +93,10 @@ function _M.fill(opts)
 
     if full.tries < 1 or full.tries > 10 or full.tries % 1 ~= 0 then
         return nil, "option tries: want 1 to 10"
+    end
+
+    if full.eject_window == 0 then
+        return nil, "option eject_window: want more than 0 seconds"
     end
 
     if full.picker == "hash" and not full.key then

@@ -136,6 +136,10 @@ end
 -- may_retry says whether the budget has a retry for a request that begins
 -- now. It is taken only when it is needed.
 local function may_retry(state, now)
+    if not state.budget then
+        return true
+    end
+
     if state.earned_at ~= now then
         state.left = state.budget:add(state.earned, now)
         state.earned, state.earned_at = 0, now
@@ -152,7 +156,8 @@ function _M.retry(request)
         return true
     end
 
-    if not request.state.budget:take(ngx_now()) then
+    local budget = request.state.budget
+    if budget and not budget:take(ngx_now()) then
         count(request.state, "retries_denied")
         return false
     end

@@ -308,8 +308,11 @@ end
 local function equip(state, opts)
     local name, row = state.name, state.row
 
-    state.budget = quota.new("q:" .. name, opts.retry_min, RETRIES, row)
     state.earned, state.left = 0, 0
+    if opts.retry_budget < math.huge then
+        state.budget = quota.new("q:" .. name, opts.retry_min, RETRIES, row)
+    end
+
     state.bounds = bounds.new(name, opts, row, state.number)
     state.pool = pool.new(opts.keepalive, opts.keepalive_timeout,
                           opts.keepalive_requests)
