@@ -13,7 +13,7 @@ NFPM_VERSION := v2.43.0
 PACKAGE_VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//;s/-/+/g' | grep . || echo "0+git$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).$$(git rev-parse --short HEAD)")
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test soak bench fuzz generate lint install package package-files clean
+.PHONY: help build demo test cases negatives soak bench fuzz generate lint install package package-files clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,14 @@ test: ## all tests (as root; installs what they lack)
 	luacheck --quiet balancer drill/scenarios
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
 
-soak: build ## negatives again and again: SOAK=3h make soak (default 1h; as root)
-	bin/spinguard drill negatives --for $(or $(SOAK),1h) --out build/soak
+cases: build ## every case, with the agent acting (as root); CASES=faults leaves out those in which nothing is wrong
+	bin/spinguard drill $(or $(CASES),cases) --out build/cases
+
+negatives: build ## what only looks bad, for FOR (default 5m), with one agent: nothing may happen (as root)
+	bin/spinguard drill negatives --one-agent --for $(or $(FOR),5m) --out build/negatives
+
+soak: build ## negatives for hours, with one agent: SOAK=3h make soak (default 1h; as root)
+	bin/spinguard drill negatives --one-agent --for $(or $(SOAK),1h) --out build/soak
 
 bench: build ## measure speed and memory, perf beside it where installed; prints its methods
 	@command -v perf >/dev/null || apt-get install -y -qq linux-perf >/dev/null 2>&1 || true

@@ -23,6 +23,7 @@ type agent struct {
 	job   *job
 	brood *brood
 	web   *http.Client
+	kept  bool // it outlives the scenario
 }
 
 // agentStart is how long an agent may take until it answers.
@@ -30,20 +31,29 @@ const agentStart = 20 * time.Second
 
 // startAgent starts binary as an agent that sees only this proxy.
 func (l *lab) startAgent(ctx context.Context, binary string, mode config.Mode) error {
-	files, err := l.placeAgent()
+	if l.lasting != nil {
+		return l.lasting.adopt(ctx, l, binary, mode)
+	}
+	files, err := placeAgent(l.out, filepath.Join(l.run, "agent"))
 	if err != nil {
 		return err
 	}
-	if err := writeAgentConfig(files.config, l.agentConfig(mode, files)); err != nil {
+	if l.daemon, err = launchAgent(l.brood, binary, files, l.agentConfig(mode, files)); err != nil {
 		return err
 	}
-	a := &agent{files: files, brood: l.brood, web: unixClient(files.socket)}
-	a.job, err = launch(l.brood, files.log, nil, binary, "agent", "--config", files.config)
-	if err != nil {
-		return fmt.Errorf("start of the agent: %w", err)
+	return l.daemon.ready(ctx, l.c.Workers, l.nginx())
+}
+
+func launchAgent(b *brood, binary string, files agentFiles, cfg config.Config) (*agent, error) {
+	if err := writeAgentConfig(files.config, cfg); err != nil {
+		return nil, err
 	}
-	l.daemon = a
-	return a.ready(ctx, l.c.Workers, l.nginx())
+	a := &agent{files: files, brood: b, web: unixClient(files.socket)}
+	var err error
+	if a.job, err = launch(b, files.log, nil, binary, "agent", "--config", files.config); err != nil {
+		return nil, fmt.Errorf("start of the agent: %w", err)
+	}
+	return a, nil
 }
 
 func unixClient(socket string) *http.Client {
@@ -104,8 +114,12 @@ func (a *agent) get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(into)
 }
 
-// stop ends the agent and waits for it; it may be called twice.
+// stop ends the agent and waits for it, unless it is kept; it may be called
+// twice.
 func (a *agent) stop() {
+	if a.kept {
+		return
+	}
 	pid := a.job.cmd.Process.Pid
 	a.brood.signal(pid, unix.SIGTERM)
 	if err := a.job.wait(context.Background(), 10*time.Second); err != nil && !a.job.ended() {

@@ -19,12 +19,12 @@ type agentFiles struct {
 
 // placeAgent chooses where the agent keeps its files. Its run directory is
 // private and short, whatever TMPDIR says.
-func (l *lab) placeAgent() (agentFiles, error) {
+func placeAgent(out, run string) (agentFiles, error) {
 	f := agentFiles{
-		config: filepath.Join(l.out, "agent.yaml"),
-		log:    filepath.Join(l.out, "agent.log"),
-		state:  filepath.Join(l.out, "state"),
-		run:    filepath.Join(l.run, "agent"),
+		config: filepath.Join(out, "agent.yaml"),
+		log:    filepath.Join(out, "agent.log"),
+		state:  filepath.Join(out, "state"),
+		run:    run,
 	}
 	if len(filepath.Join(f.run, "agent.sock")) > socketMax {
 		dir, err := os.MkdirTemp("/tmp", "sg-")

@@ -36,6 +36,8 @@ func expand(names []string) []string {
 			}
 		case "negatives":
 			out = append(out, negatives()...)
+		case "faults":
+			out = append(out, faults()...)
 		case "rails", "nights":
 			prefix := strings.TrimSuffix(n, "s") + "-"
 			for _, r := range Names() {
@@ -45,19 +47,6 @@ func expand(names []string) []string {
 			}
 		default:
 			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// negatives names the cases in which the agent must leave everything alone:
-// workers that are busy (kind D) or fine (kind F).
-func negatives() []string {
-	var out []string
-	for _, name := range caseNames() {
-		sc, err := Find(casePrefix + name)
-		if err == nil && (sc.Case.Kind == "D" || sc.Case.Kind == "F") {
-			out = append(out, casePrefix+name)
 		}
 	}
 	return out

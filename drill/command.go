@@ -25,7 +25,8 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 
 Scenarios:
 %s
-"cases" stands for all cases, "negatives" for those where nothing may be done, "rails" for all scenarios of rails, "nights" for all nights and their twins.
+"cases" stands for all cases, "faults" for those where something is wrong, "negatives" for those where nothing may be done and
+all else that only looks bad, "rails" for all scenarios of rails, "nights" for all nights and their twins.
 A DIR holds a case.yaml; plain files beside such folders are skipped, so DIR/* works. A name wins over a folder; write ./NAME for the folder.
 
 Flags:
@@ -42,6 +43,7 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	out := set.String("out", "", "keep results below this `folder` (default: a fresh one)")
 	asJSON := set.Bool("json", false, "print one JSON object per run, and nothing else")
 	span := set.Duration("for", 0, "run the whole list again until this `time` is over")
+	oneAgent := set.Bool("one-agent", false, "keep one agent for all runs, and tell how its memory went")
 	runs := set.Int("runs", 1, "run the whole list this many times")
 	set.Usage = func() {} // told below, where it is known whether it was asked for
 	names, err := parseMixed(set, args)
@@ -70,8 +72,27 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 		fmt.Fprintln(stdio.Err, "drill:", err)
 		return 2
 	}
-	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON, span: *span}
+	if *oneAgent {
+		if err := canShareAgent(scenarios, opt); err != nil {
+			fmt.Fprintln(stdio.Err, "drill:", err)
+			return 2
+		}
+	}
+	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON, span: *span, oneAgent: *oneAgent}
 	return s.run(ctx, scenarios, *runs)
+}
+
+// canShareAgent refuses what does not go with one agent for all.
+func canShareAgent(list []*Scenario, opt Options) error {
+	if opt.Mode == ModeNone {
+		return errors.New("--one-agent does not go with --mode none")
+	}
+	for _, sc := range list {
+		if sc.kill > 0 {
+			return fmt.Errorf("--one-agent does not go with this list: %s kills its agent", sc.Case.Name)
+		}
+	}
+	return nil
 }
 
 func help(set *flag.FlagSet, w io.Writer) {

@@ -27,13 +27,19 @@ type incidentWatch struct {
 	stamp map[string]time.Time
 	all   map[string]*seen
 	bad   map[string]string // id -> what is wrong with its incident.json
+	old   map[string]bool   // ids from before: of another scenario with the same agent
 }
 
 func newIncidentWatch(state string) *incidentWatch {
-	return &incidentWatch{
+	w := &incidentWatch{
 		root: filepath.Join(state, "incidents"), stamp: map[string]time.Time{},
-		all: map[string]*seen{}, bad: map[string]string{},
+		all: map[string]*seen{}, bad: map[string]string{}, old: map[string]bool{},
 	}
+	dirs, _ := os.ReadDir(w.root) // not there before the first incident
+	for _, d := range dirs {
+		w.old[d.Name()] = true
+	}
+	return w
 }
 
 // poll reads what is new and returns the incidents in order of their begin.
@@ -41,7 +47,7 @@ func (w *incidentWatch) poll() []*seen {
 	dirs, _ := os.ReadDir(w.root) // not there before the first incident
 	for _, d := range dirs {
 		// A folder that is still being written has a leading dot, and no id.
-		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") {
+		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") && !w.old[d.Name()] {
 			w.read(d.Name())
 		}
 	}

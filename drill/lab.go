@@ -22,7 +22,8 @@ type lab struct {
 
 	brood   *brood
 	master  int
-	daemon  *agent // nil in mode none
+	daemon  *agent   // nil in mode none
+	lasting *lasting // one agent for several labs; nil: each has its own
 	probing *prober
 	watch   *workerWatch
 	loadRun *loadRun

@@ -25,6 +25,9 @@ func (r *runner) look(ctx context.Context, live bool) {
 	}
 	if st, err := l.daemon.status(ctx); err == nil {
 		rec.usage.take(st)
+		if l.lasting != nil {
+			l.lasting.share(&rec.usage)
+		}
 	}
 	if q := l.c.Quarantine; q != nil {
 		data, _ := readBounded(q.File, 1<<20)

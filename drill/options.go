@@ -18,6 +18,8 @@ type Options struct {
 	// Say is called with one line for each thing that happens, at most a few
 	// a second, from one goroutine at a time. Nil: nothing is said.
 	Say func(Line)
+
+	lasting *lasting // of the series; nil: an agent for each scenario
 }
 
 // Line is one line of progress.

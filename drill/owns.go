@@ -56,6 +56,11 @@ var owns = map[string]own{
 	"night-cold-twin":      {"night", "the same without the bound", twinOf(nightCold, without("max_new"))},
 	"night-files":          {"night", "a worker has no file handles left", nightFiles},
 	"night-files-twin":     {"night", "the same with a balancer that checks its peers from the worker", twinOf(nightFiles, checkingBalancer)},
+	"negative-pipelined":   {"negative", "many requests are served within one turn of the loop: nothing may be done", negativeBy(pipelined)},
+	"negative-hogs":        {"negative", "other programs take all CPUs: nothing may be done", negativeBy(hogs)},
+	"negative-debugger":    {"negative", "a debugger holds a worker for 4 s: nothing may be done", negativeBy(debugger)},
+	"negative-paused":      {"negative", "agent and workers are paused for 4 s: nothing may be done", negativeBy(paused)},
+	"negative-frozen":      {"negative", "the cgroup of the workers is frozen for 4 s: nothing may be done", negativeFrozen},
 	"saturated":            {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
 	"stopped":              {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }

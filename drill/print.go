@@ -73,12 +73,28 @@ func (s *series) table(r *Result) {
 	for _, f := range r.Failures {
 		p("failure", "%s", s.paint(red, f))
 	}
+	if !r.Passed {
+		s.lastLines(r)
+	}
 	where := r.Out
 	if report := filepath.Join(r.Incident, "report.html"); r.Incident != "" && exists(report) {
 		where = report
 	}
 	p("report", "%s", where)
 	fmt.Fprintln(s.stdio.Out)
+}
+
+// lastLines prints the end of what the agent said, for those who see nothing
+// but this output.
+func (s *series) lastLines(r *Result) {
+	data, err := readBounded(r.log, 6000)
+	if err != nil {
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, l := range lines[max(0, len(lines)-12):] {
+		fmt.Fprintf(s.stdio.Out, "  %-12s %s\n", "agent said", l[:min(len(l), 400)])
+	}
 }
 
 func (s *series) evidence(r *Result, p func(name, format string, args ...any)) {

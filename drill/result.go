@@ -29,6 +29,8 @@ type Result struct {
 	Incidents []string `json:"incidents"`
 	Seconds   float64  `json:"seconds"` // wall time of the whole drill
 	Out       string   `json:"out"`     // folder with everything that was kept
+
+	log string // of the agent
 }
 
 // Timeline holds milliseconds after the trigger, nil where a step did not

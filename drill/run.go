@@ -30,6 +30,7 @@ func Run(ctx context.Context, sc *Scenario, opt Options) (res Result, err error)
 	if err != nil {
 		return res, err
 	}
+	r.lab.lasting = opt.lasting
 	defer func() {
 		if e := r.lab.cleanUp(); e != nil && err == nil {
 			res.Passed = false
@@ -43,7 +44,7 @@ func Run(ctx context.Context, sc *Scenario, opt Options) (res Result, err error)
 		r.rec.problems = append(r.rec.problems, err.Error())
 	}
 	res = judge(sc, r.lab.c, opt.Mode, r.rec)
-	res.Out, res.Seconds = opt.Out, time.Since(begun).Seconds()
+	res.Out, res.Seconds, res.log = opt.Out, time.Since(begun).Seconds(), r.log.file
 	r.say("end", "%s", sentence(&res))
 	return res, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -17,14 +18,27 @@ type series struct {
 	out   string
 	json  bool
 	span  time.Duration // the list is begun again until it is over
+
+	oneAgent bool // for all runs
 }
 
 // run returns the exit code.
 func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
 	code, results := 0, []Result{}
+	if s.oneAgent {
+		end, err := s.keepAgent(ctx)
+		if err != nil {
+			fmt.Fprintln(s.stdio.Err, "drill:", err)
+			return 1
+		}
+		defer end()
+	}
 	began := time.Now()
 	for n := 0; n < runs || time.Since(began) < s.span; n++ {
 		for _, sc := range list {
+			if n >= runs && time.Since(began) >= s.span {
+				break // each ran as often as was asked for
+			}
 			res, err := s.one(ctx, sc, n)
 			if errors.Is(err, ErrUsage) {
 				fmt.Fprintln(s.stdio.Err, "drill:", err)
@@ -48,6 +62,48 @@ func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
 		s.summary(results)
 	}
 	return code
+}
+
+// noteEvery is how often the memory of a lasting agent is told.
+const noteEvery = time.Minute
+
+// keepAgent has one agent serve all runs. The function that it returns ends it
+// and tells how its memory went.
+func (s *series) keepAgent(ctx context.Context) (end func(), err error) {
+	dir := s.out
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "spinguard-agent-"); err != nil {
+			return nil, err
+		}
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if dir, err = freshDir(filepath.Join(dir, "agent")); err != nil {
+		return nil, err
+	}
+	kept := &lasting{dir: dir}
+	s.opt.lasting = kept
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.watchMemory(ctx, kept) })
+	return func() {
+		cancel()
+		wg.Wait()
+		kept.stop()
+		if !s.json {
+			fmt.Fprintln(s.stdio.Out, kept.summary())
+		}
+	}, nil
+}
+
+func (s *series) watchMemory(ctx context.Context, kept *lasting) {
+	for pause(ctx, noteEvery/4) == nil {
+		p, ok := kept.note()
+		if ok && !s.json && p.at%noteEvery < noteEvery/4 {
+			fmt.Fprintf(s.stdio.Out, "  agent        %s: %.1f MiB, %.1f s of CPU\n", p.at.Round(time.Second), mib(p.rss), p.cpu)
+		}
+	}
 }
 
 func (s *series) one(ctx context.Context, sc *Scenario, n int) (Result, error) {

@@ -65,9 +65,17 @@ func (j *job) ended() bool {
 	}
 }
 
+// agentVariable tells the project's own scenarios where the agent is.
+func (l *lab) agentVariable() string {
+	if l.daemon == nil {
+		return "AGENT="
+	}
+	return fmt.Sprintf("AGENT=%d", l.daemon.job.cmd.Process.Pid)
+}
+
 // shell starts a line for /bin/bash -c with the variables of the case.
 func (l *lab) shell(what, line string) (*job, error) {
-	j, err := launch(l.brood, filepath.Join(l.out, what+".log"), l.vars.environ(l.master, l.workers()),
+	j, err := launch(l.brood, filepath.Join(l.out, what+".log"), append(l.vars.environ(l.master, l.workers()), l.agentVariable()),
 		"/bin/bash", "-c", line)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errors.New("/bin/bash: not installed, and shell lines of a case need it")
