@@ -14,6 +14,7 @@ import (
 
 	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/proxy/haproxyctl"
+	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/web/api"
 )
 
@@ -35,6 +36,9 @@ type serverHold struct {
 	Start   uint64    `json:"start"` // its start time: a pid alone may be reused
 	Lifted  bool      `json:"lifted"`
 	Pending bool      `json:"pending"` // noted before HAProxy was told
+
+	How    config.Quarantine `json:"how"`    // empty, as older agents wrote: maint
+	Weight int               `json:"weight"` // what it was before, if How is weight
 
 	busy  bool          // a session is on its way
 	retry time.Duration // not before
@@ -74,7 +78,7 @@ func (a *Agent) holdServer(e *episode, until time.Time, why string) {
 	now := a.clock.wall()
 	h := &serverHold{
 		ID: holdID(), Proxy: e.in.Name, Sockets: slices.Clone(e.in.StatsSock), Backend: e.culprit.Upstream, Server: e.culprit.Server,
-		Since: now, Until: until, By: "agent", Reason: e.inc.ID + ": " + why, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true,
+		Since: now, Until: until, By: "agent", Reason: e.inc.ID + ": " + why, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, How: a.cfg.HAProxy.Quarantine,
 	}
 	if len(a.holds) >= holdsMax {
 		a.quarantined(e, until, why, fmt.Errorf("%d servers are held already", len(a.holds)))
@@ -88,11 +92,11 @@ func (a *Agent) holdServer(e *episode, until time.Time, why string) {
 		return
 	}
 	e.pending, h.busy = true, true
-	addresses := h.addresses(e.in)
+	addresses, told := h.addresses(e.in), *h
 	go func() {
-		err := takeOut(addresses, h.Backend, h.Server)
+		weight, err := takeOut(addresses, told)
 		a.jobs <- func() {
-			h.busy, h.Pending = false, false
+			h.busy, h.Pending, h.Weight = false, false, weight
 			if err != nil {
 				a.dropHold(h)
 			}
@@ -126,45 +130,6 @@ func (h *serverHold) addresses(in *instance) []string {
 		list = append(list, haproxyctl.Addresses(socket, pid, in.Master)...)
 	}
 	return list
-}
-
-var errNotOurs = errors.New("somebody else has put it into maintenance already")
-
-// takeOut puts a server into maintenance, unless somebody else did.
-func takeOut(addresses []string, backend, server string) error {
-	c, err := session(addresses)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	s, err := find(c, backend, server)
-	if err != nil {
-		return err
-	}
-	if s.Maintenance() {
-		return errNotOurs
-	}
-	if err := c.SetState(backend, server, "maint"); err != nil {
-		return err
-	}
-	if s, err = find(c, backend, server); err == nil && !s.Maintenance() {
-		err = fmt.Errorf("HAProxy took the command, but the server is not in maintenance")
-	}
-	return err
-}
-
-// putBack ends the maintenance of a server, if it still is in maintenance.
-func putBack(addresses []string, backend, server string) error {
-	c, err := session(addresses)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	s, err := find(c, backend, server)
-	if err != nil || !s.Maintenance() {
-		return err
-	}
-	return c.SetState(backend, server, "ready")
 }
 
 func session(addresses []string) (*haproxyctl.Conn, error) {

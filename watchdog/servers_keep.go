@@ -56,10 +56,10 @@ func (a *Agent) proxyNamed(name string) *instance {
 }
 
 func (a *Agent) endHold(h *serverHold, in *instance) {
-	addresses := h.addresses(in)
+	addresses, told := h.addresses(in), *h
 	h.busy = true
 	go func() {
-		err := putBack(addresses, h.Backend, h.Server)
+		err := putBack(addresses, told)
 		a.jobs <- func() {
 			h.busy = false
 			if err != nil && !errors.Is(err, errNoServer) {
@@ -80,10 +80,10 @@ func (a *Agent) renewHold(h *serverHold, in *instance) {
 	if pid == 0 || pid == h.PID && start == h.Start {
 		return
 	}
-	addresses := h.addresses(in)
+	addresses, told := h.addresses(in), *h
 	h.busy = true
 	go func() {
-		err := takeOut(addresses, h.Backend, h.Server)
+		weight, err := takeOut(addresses, told)
 		a.jobs <- func() {
 			h.busy = false
 			switch {
@@ -94,7 +94,7 @@ func (a *Agent) renewHold(h *serverHold, in *instance) {
 				a.holdFailed(h, "a new process of HAProxy could not be told of a held server; it is tried again", err)
 				return
 			default:
-				h.PID, h.Start = pid, start
+				h.PID, h.Start, h.Weight = pid, start, weight
 				a.log.Warn("server held in a new process", zap.String("id", h.ID), zap.String("server", h.Server), zap.Int("pid", pid))
 			}
 			a.logSave()

@@ -15,6 +15,7 @@ import (
 func (a *Agent) addHold(r api.QuarantineRequest) (api.Quarantine, error) {
 	var h *serverHold
 	var addresses []string
+	var told serverHold
 	err := a.ask(func() error {
 		in, err := a.haproxyNamed(r.Proxy)
 		if err != nil {
@@ -31,9 +32,9 @@ func (a *Agent) addHold(r api.QuarantineRequest) (api.Quarantine, error) {
 		pid, start := in.worker()
 		h = &serverHold{
 			ID: holdID(), Proxy: in.Name, Sockets: in.StatsSock, Backend: r.Upstream, Server: r.Server, Since: now, Until: now.Add(length),
-			By: "operator", Reason: "by hand: " + r.Reason, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, busy: true,
+			By: "operator", Reason: "by hand: " + r.Reason, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, busy: true, How: a.cfg.HAProxy.Quarantine,
 		}
-		addresses = h.addresses(in)
+		addresses, told = h.addresses(in), *h
 		a.holds = append(a.holds, h)
 		if err = a.saveHolds(); err != nil {
 			a.dropHold(h)
@@ -43,9 +44,9 @@ func (a *Agent) addHold(r api.QuarantineRequest) (api.Quarantine, error) {
 	if err != nil {
 		return api.Quarantine{}, err
 	}
-	failure := takeOut(addresses, h.Backend, h.Server)
+	weight, failure := takeOut(addresses, told)
 	err = a.ask(func() error {
-		h.busy, h.Pending = false, false
+		h.busy, h.Pending, h.Weight = false, false, weight
 		if failure != nil {
 			a.dropHold(h)
 		} else {

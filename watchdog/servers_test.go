@@ -272,6 +272,42 @@ func TestPutsAServerBackWhenItsTimeIsOver(t *testing.T) {
 	waitFor(t, "the server is back", func() bool { return !h.held() && len(a.holdsNow(t)) == 0 })
 }
 
+// Whatever the way, HAProxy itself shows the server out, and then as it was.
+func TestWaysToTakeAServerOut(t *testing.T) {
+	h := startHAProxy(t, "admin")
+	c, err := haproxyctl.Dial(t.Context(), "unix:"+h.dir+"/admin.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	first := func() haproxyctl.Server {
+		list, err := c.Servers("carts")
+		if err != nil || len(list) != 2 {
+			t.Fatal(list, err)
+		}
+		return list[0]
+	}
+	if err := c.SetWeight(first(), 7); err != nil {
+		t.Fatal(err)
+	}
+	before := first()
+	addresses := []string{"unix:" + h.dir + "/admin.sock"}
+	for _, how := range []config.Quarantine{"", config.Maint, config.Drain, config.Weight} {
+		hold := serverHold{Backend: "carts", Server: "first", How: how}
+		if hold.Weight, err = takeOut(addresses, hold); err != nil || !out(first(), how) || hold.Weight != 7 {
+			t.Errorf("%q: %+v, %v", how, first(), err)
+		}
+		if _, err := takeOut(addresses, hold); err != errNotOurs {
+			t.Errorf("%q twice: %v", how, err)
+		}
+		for range 2 { // what is back is left alone
+			if err := putBack(addresses, hold); err != nil || first().Admin != before.Admin || first().Weight != 7 {
+				t.Errorf("%q back: %+v, before %+v, %v", how, first(), before, err)
+			}
+		}
+	}
+}
+
 func proxyNameOf(t *testing.T, pid int, state string) string {
 	t.Helper()
 	a, stop := startAgent(t, state, config.Observe, nil, pid)

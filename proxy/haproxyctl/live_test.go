@@ -77,7 +77,7 @@ func TestTakesAServerOutAndBackIn(t *testing.T) {
 	if err := c.CheckAdmin(); err != nil {
 		t.Fatal(err)
 	}
-	for _, state := range []string{"maint", "ready"} {
+	for _, state := range []string{"maint", "ready", "drain", "ready"} {
 		if err := c.SetState("carts", "first", state); err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +85,16 @@ func TestTakesAServerOutAndBackIn(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Fatal(list, err)
 		}
-		if list[0].Maintenance() != (state == "maint") || list[1].Maintenance() {
+		if list[0].Maintenance() != (state == "maint") || list[0].Drained() != (state == "drain") || list[1].Admin != 0 {
 			t.Errorf("after %s: %+v", state, list)
+		}
+	}
+	for _, weight := range []int{0, 1} {
+		if err := c.SetWeight(Server{Backend: "carts", Name: "first", Initial: 1}, weight); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := c.Servers("carts"); err != nil || list[0].Weight != weight || list[0].Initial != 1 {
+			t.Errorf("after weight %d: %+v, %v", weight, list, err)
 		}
 	}
 	if err := c.SetState("carts", "third", "maint"); err == nil || !strings.Contains(err.Error(), "No such server") {

@@ -14,11 +14,18 @@ import (
 type Server struct {
 	Backend, Name, Addr string
 	Oper                int // 0 stopped, 1 starting, 2 running, 3 stopping softly
-	Admin               int // bits, see Maintenance
+	Admin               int // bits, see Maintenance and Drained
+	Weight, Initial     int // as it is now, and as configured
 }
 
-// ForcedMaintenance is the bit of Admin that "set server ... state maint" sets.
-const ForcedMaintenance = 1
+// Bits of Admin that "set server ... state maint" and "... drain" set.
+const (
+	ForcedMaintenance = 1
+	ForcedDrain       = 8
+)
+
+// Drained says that the server was drained over the runtime API.
+func (s Server) Drained() bool { return s.Admin&ForcedDrain != 0 }
 
 // Maintenance says that the server was taken out over the runtime API.
 func (s Server) Maintenance() bool { return s.Admin&ForcedMaintenance != 0 }
@@ -53,14 +60,31 @@ func (c *Conn) Servers(backend string) ([]Server, error) {
 	return ParseServers(strings.NewReader(text))
 }
 
-// SetState sets a server's state, "maint" or "ready".
+// SetState sets a server's state: "maint", "drain" or "ready".
 func (c *Conn) SetState(backend, server, state string) error {
-	for _, name := range []string{backend, server, state} {
+	return c.set(backend, server, "state", state)
+}
+
+// SetWeight sets a server's weight. Its configured one is given as a share,
+// which is all that static algorithms take; so is 0.
+func (c *Conn) SetWeight(s Server, weight int) error {
+	text := strconv.Itoa(weight)
+	switch weight {
+	case 0:
+		text = "0%"
+	case s.Initial:
+		text = "100%"
+	}
+	return c.set(s.Backend, s.Name, "weight", text)
+}
+
+func (c *Conn) set(backend, server, what, value string) error {
+	for _, name := range []string{backend, server, strings.TrimSuffix(value, "%")} {
 		if err := checkName(name); err != nil {
 			return err
 		}
 	}
-	answer, err := c.command(fmt.Sprintf("set server %s/%s state %s", backend, server, state))
+	answer, err := c.command(fmt.Sprintf("set server %s/%s %s %s", backend, server, what, value))
 	if err == nil && answer != "" {
 		err = fmt.Errorf("runtime API: %.200q", answer)
 	}
@@ -120,10 +144,12 @@ func parseServer(columns, fields []string) (Server, error) {
 		return ""
 	}
 	s := Server{Backend: get("be_name"), Name: get("srv_name"), Addr: get("srv_addr")}
-	var err1, err2 error
+	var err1, err2, err3, err4 error
 	s.Oper, err1 = strconv.Atoi(get("srv_op_state"))
 	s.Admin, err2 = strconv.Atoi(get("srv_admin_state"))
-	if s.Backend == "" || s.Name == "" || err1 != nil || err2 != nil {
+	s.Weight, err3 = strconv.Atoi(get("srv_uweight"))
+	s.Initial, err4 = strconv.Atoi(get("srv_iweight"))
+	if s.Backend == "" || s.Name == "" || errors.Join(err1, err2, err3, err4) != nil {
 		return s, fmt.Errorf("servers state: line of %d words: cut, or of an unknown form", len(fields))
 	}
 	return s, nil

@@ -15,8 +15,8 @@ const state = `1
 func TestParsesServersState(t *testing.T) {
 	got, err := ParseServers(strings.NewReader(state))
 	want := []Server{
-		{Backend: "carts", Name: "first", Addr: "127.0.0.1", Oper: 2},
-		{Backend: "carts", Name: "second", Addr: "127.0.0.2", Admin: 1},
+		{Backend: "carts", Name: "first", Addr: "127.0.0.1", Oper: 2, Weight: 1, Initial: 1},
+		{Backend: "carts", Name: "second", Addr: "127.0.0.2", Admin: 1, Weight: 1, Initial: 1},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
