@@ -63,7 +63,7 @@ func rootReader(root string) nginxconf.Reader {
 
 // Limits are the numbers of the host that settings are held against; 0 means
 // unknown.
-type Limits struct{ OpenFiles, Somaxconn int }
+type Limits struct{ OpenFiles, Somaxconn, CPUs int }
 
 // CheckNginx returns what in a configuration will hurt, at most one finding a
 // kind and place.

@@ -47,12 +47,18 @@ func describe(p proxy.Proxy, cache *symbol.Cache) []Finding {
 	defer func() { _ = process.Close() }()
 	if p.Kind == proxy.Nginx && process.LuaWatch().Global == 0 {
 		list = append(list, Finding{Check: p.Name, Level: OK, Found: "no LuaJIT VM: native evidence only"})
-		return append(append(list, limits(p, w)...), Host{Root: "/"}.configuration(p)...)
+		return append(append(list, limits(p, w)...), settings(p)...)
 	}
 	if p.Kind == proxy.Nginx {
 		list = append(list, Finding{Check: p.Name, Level: OK, Found: "LuaJIT found: Lua stacks and values work"})
 		list = append(list, library(p)...)
 	}
 	list = append(list, limits(p, w)...)
-	return append(list, Host{Root: "/"}.configuration(p)...)
+	return append(list, settings(p)...)
+}
+
+// settings checks the proxy's own configuration.
+func settings(p proxy.Proxy) []Finding {
+	h := Host{Root: "/"}
+	return append(h.configuration(p), h.haproxySettings(p)...)
 }
