@@ -98,13 +98,45 @@ func (s *Store) Count() (int, error) {
 	return len(ids), err
 }
 
-// ids returns the ids of all folders, newest first.
+// known are the ids of all folders as they were when the directory was last
+// changed.
+type known struct {
+	ids     []string
+	changed time.Time
+}
+
+// settled is how long ago a directory must have been changed for its time to
+// tell of every change: file systems count in steps.
+const settled = time.Second
+
+// ids returns the ids of all folders, newest first, for reading only. With many
+// incidents it is the directory that costs, so it is read only after a change.
 func (s *Store) ids() ([]string, error) {
+	fi, err := s.root.Stat(".")
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	k := s.known
+	s.mu.Unlock()
+	if k.ids != nil && k.changed.Equal(fi.ModTime()) {
+		return k.ids, nil
+	}
+	ids, err := s.readIDs()
+	if err == nil && time.Since(fi.ModTime()) > settled {
+		s.mu.Lock()
+		s.known = known{ids, fi.ModTime()}
+		s.mu.Unlock()
+	}
+	return ids, err
+}
+
+func (s *Store) readIDs() ([]string, error) {
 	entries, err := s.entries()
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
+	ids := []string{}
 	for _, e := range entries {
 		if e.IsDir() && CheckID(e.Name()) == nil {
 			ids = append(ids, e.Name())

@@ -51,6 +51,7 @@ type Store struct {
 	mu    sync.Mutex // guards what follows
 	cache map[string]cached
 	sizes map[string]int64 // bytes of folders
+	known known
 }
 
 // Open opens dir for writing, makes it (mode 0750) if it is not there, and
