@@ -2,6 +2,7 @@
 -- quarantine ends, what a version changed.
 
 local blame = require "resty.spinguard.blame"
+local health = require "resty.spinguard.health"
 local load = require "resty.spinguard.load"
 local options = require "resty.spinguard.options"
 local pool = require "resty.spinguard.pool"
@@ -197,6 +198,22 @@ local kept = record.decode(record.encode({
 }))
 t.ok(kept.peers[1].weight ~= kept.peers[1].weight, "NaN survives the dict")
 t.equal(kept.peers[2].weight, "0", "a string stays a string")
+
+
+-- However many requests a client makes up, the dict does not fill.
+health.init(shared)
+for i = 1, 3000 do
+    health.refuse("made-up", "client", "GET /" .. i, { poison_time = 100 })
+end
+
+local notes = 0
+for _, key in ipairs(shared:get_keys(0)) do
+    notes = notes + (key:find("^z:made%-up:") and 1 or 0)
+end
+t.ok(notes > 200 and notes <= 256, notes, " notes of poison requests")
+t.ok(health.refused("made-up", "client", "GET /3000"), "the last is refused")
+t.ok(not health.refused("made-up", "client", "GET /0"), "another is not")
+t.ok(not health.refused("made-up", "other", "GET /3000"), "nor of another")
 
 
 -- The first worker takes a version back on time, the others later.

@@ -178,6 +178,10 @@ function _M.peer(state, plan, request)
     end
 
     local now = ngx_now()
+    if state.bounds then
+        state.pool:expire(now)
+    end
+
     if state.panic then
         row[PANICS] = row[PANICS] + 1
     end

@@ -15,6 +15,7 @@ local pairs = pairs
 
 local WARN = ngx.WARN
 local MAX_EJECTION_TIME = 300
+local POISONS = 256     -- requests in quarantine of one upstream
 
 
 local _M = {}
@@ -141,16 +142,28 @@ function _M.blame(name, failure, peers, opts, now)
 end
 
 
+-- place is where a request in quarantine is noted. There are POISONS of them,
+-- so that a client that makes up requests fills no dict: it pushes out its own.
+local function place(name, request)
+    return "z:" .. name .. ":" .. mix.hash(crc32(request)) % POISONS
+end
+
+
 -- refuse puts a request into quarantine: this client, this shape.
 function _M.refuse(name, client, shape, opts)
-    if dict:safe_add("z:" .. name .. ":" .. client .. " " .. shape, true,
-                     opts.poison_time)
+    local request = client .. " " .. shape
+    local at = place(name, request)
+
+    if dict:get(at) == request
+        or not dict:safe_set(at, request, opts.poison_time)
     then
-        dict:safe_set("z:" .. name, true, opts.poison_time)
-        alert()
-        log(WARN, "spinguard: upstream ", name, ": poison request ", shape,
-            " of ", client, " is refused for ", opts.poison_time, " s")
+        return
     end
+
+    dict:safe_set("z:" .. name, true, opts.poison_time)
+    alert()
+    log(WARN, "spinguard: upstream ", name, ": poison request ", shape,
+        " of ", client, " is refused for ", opts.poison_time, " s")
 end
 
 
@@ -162,8 +175,10 @@ end
 
 -- refused says whether a request is in quarantine.
 function _M.refused(name, client, shape)
+    local request = client .. " " .. shape
+
     return dict:get("z:" .. name) ~= nil
-           and dict:get("z:" .. name .. ":" .. client .. " " .. shape) ~= nil
+           and dict:get(place(name, request)) == request
 end
 
 
