@@ -58,6 +58,7 @@ func (a *assembler) keep(raw []byte) error {
 	var head struct {
 		kind, tid       uint32
 		when, addr, len uint64
+		_               [2]uint64
 	}
 	if len(raw) < furtherAt {
 		return fmt.Errorf("record of the sampler: %d bytes, want at least %d of a window", len(raw), furtherAt)

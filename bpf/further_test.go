@@ -41,7 +41,7 @@ func TestFurtherWindowsFollowFramePointers(t *testing.T) {
 	id := <-tid
 	t.Cleanup(func() { stop.Store(true); <-done })
 	for _, switches := range []bool{false, true} {
-		if err := s.Watch(Watch{PID: unix.Getpid(), TID: id, Full: true, Switches: switches}); err != nil {
+		if err := s.Watch(Watch{PID: unix.Getpid(), TID: id, Full: true, Switches: switches, StackEnd: 1}); err != nil {
 			t.Fatal(err)
 		}
 		samples := collect(t, s, 8)

@@ -9,62 +9,9 @@
 #include <bpf/bpf_core_read.h>
 #include "include/maps.h"
 #include "include/regs_x86.h"
+#include "include/stack.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-/* A page that is not there fails the whole copy: then take what is nearer. */
-static __always_inline __u64 copy_user(__u8 *to, __u64 from, __u64 len)
-{
-	__u64 page = PAGE - (from & (PAGE - 1));
-
-	if (len > STACK_MAX)
-		len = STACK_MAX;
-	for (int i = 0; i < 4; i++, len = i < 3 || page > len ? len / 2 : page) {
-		len &= 2 * STACK_MAX - 1;
-		if (!bpf_probe_read_user(to, len, (void *)from))
-			return len;
-	}
-	return 0;
-}
-
-/* The rest of the stack goes ahead in records of its own, as it is at this very
- * instant: what lies deeper, or where frame pointers lead to another stack. */
-static __always_inline void send_further(const struct header *h, const struct watch *w, __u64 bp, __u64 end)
-{
-	__u64 at = h->stack_addr, len = h->stack_len;
-	struct further *x = only(&scratch_further);
-
-	if (!x)
-		return;
-	x->kind = KIND_FURTHER;
-	x->tid = h->tid;
-	x->when = h->when;
-	for (int i = 0; i < FURTHER_MAX; i++) {
-		if (w->switches) {
-			for (int k = 0; k < HOPS_MAX && bp - at < len; k++)
-				if (bpf_probe_read_user(&bp, sizeof(bp), (void *)bp))
-					return;
-			if (!bp || bp - at < len)
-				return;
-			at = bp & ~(__u64)(PAGE / 4 - 1); /* with a leaf that was interrupted below */
-			len = PAGE;
-		} else {
-			at += len;
-			if (at - h->stack_addr >= LEAF_SIDE && at < end - ROOT_SIDE)
-				at = end - ROOT_SIDE;
-			if (at >= end)
-				return;
-			len = end - at;
-		}
-		len = copy_user(x->stack, at, len) & (2 * STACK_MAX - 1);
-		x->addr = at;
-		x->len = len;
-		if (!len) /* nobody has written to that page: a buffer on the stack */
-			len = PAGE - (at & (PAGE - 1));
-		else if (len > STACK_MAX || bpf_ringbuf_output(&ring, x, FURTHER_HEAD + len, BPF_RB_NO_WAKEUP))
-			return;
-	}
-}
 
 static __always_inline __u64 word(const __u8 *block, __u32 size, __u32 offset)
 {

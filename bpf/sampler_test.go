@@ -151,6 +151,25 @@ func TestDecodeRefusesShortRecords(t *testing.T) {
 	}
 }
 
+// The kernel's verifier walks each way through the program before it loads it:
+// that must take milliseconds, and stay far from the million instructions at
+// which it gives up.
+func TestVerifierHasLittleToDo(t *testing.T) {
+	s := open(t)
+	info, err := s.objects.Sample.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, known := info.VerifiedInstructions()
+	if !known {
+		t.Skip("the kernel does not tell what it verified")
+	}
+	t.Logf("%d instructions verified", n)
+	if n > 40_000 {
+		t.Errorf("%d instructions verified", n)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(make([]byte, headerSize))
 	f.Add(make([]byte, int(unsafe.Sizeof(samplerRecord{}))))

@@ -31,6 +31,8 @@ type samplerFurther struct {
 	When  uint64
 	Addr  uint64
 	Len   uint64
+	Frame uint64
+	Count uint64
 	Stack [16384]uint8
 }
 

@@ -14,7 +14,8 @@
 #define FURTHER_MAX 16 /* windows of one stack besides the first, and pages that are not there */
 #define LEAF_SIDE (5 * STACK_MAX) /* of a deeper stack this much is copied ... */
 #define ROOT_SIDE (4 * STACK_MAX) /* ... and this much from its end */
-#define HOPS_MAX 128   /* frame pointers followed inside of one window */
+#define STEPS_MAX 24 /* on the way to the end of a stack ... */
+#define HOPS_MAX 4   /* ... with so many frame pointers at most */
 #define PAGE 4096
 
 /* What to copy for one thread; written by the agent, keyed by thread id. */
@@ -97,6 +98,8 @@ struct further {
 	__u64 when; /* of its sample */
 	__u64 addr;
 	__u64 len;
+	__u64 frame; /* the sampler's own notes */
+	__u64 count;
 	__u8 stack[STACK_MAX];
 };
 #define FURTHER_HEAD __builtin_offsetof(struct further, stack)
