@@ -32,8 +32,7 @@ const backendsMost = 256
 // have ended, and which are started anew: another process listens at the same
 // address. Who listens is looked for only when the socket or its process is
 // another than before.
-func (c *Collector) followBackends(r *Report, now time.Time, counts map[netip.AddrPort]int, listeners map[netip.AddrPort][]uint32) {
-	c.meetBackends(now, counts, listeners)
+func (c *Collector) followBackends(r *Report, now time.Time, listeners map[netip.AddrPort][]uint32) {
 	wanted := map[uint32]process{}
 	for address, b := range c.backends {
 		if inode := listenerAt(listeners, address, b.inode); inode != 0 && (inode != b.inode || b.owner.pid != 0 && !c.runs(b.owner)) {
@@ -58,16 +57,23 @@ func (c *Collector) followBackends(r *Report, now time.Time, counts map[netip.Ad
 	}
 }
 
-// meetBackends adds the addresses of this host that workers are connected to.
-func (c *Collector) meetBackends(now time.Time, counts map[netip.AddrPort]int, listeners map[netip.AddrPort][]uint32) {
+// meetBackends adds the addresses of this host that workers are connected to,
+// given the sockets that their users have connected to each address. Whether a
+// worker has one of them open is looked up for new addresses only.
+func (c *Collector) meetBackends(now time.Time, workers []Worker, inodes map[netip.AddrPort][]uint32, listeners map[netip.AddrPort][]uint32) {
 	var local map[netip.Addr]bool
-	for address := range counts {
+	var own map[uint32]bool
+	for address, list := range inodes {
 		b := c.backends[address]
 		if b == nil && len(c.backends) < backendsMost && listenerAt(listeners, address, 0) != 0 {
 			if local == nil {
-				local = localAddresses()
+				local, own = localAddresses(), c.workerSockets(workers)
 			}
-			if address.Addr().IsLoopback() || local[address.Addr()] {
+			if (address.Addr().IsLoopback() || local[address.Addr()]) && now.Sub(c.others[address]) > again {
+				if !slices.ContainsFunc(list, func(inode uint32) bool { return own[inode] }) {
+					c.notOurs(now, address)
+					continue
+				}
 				b = &backend{}
 				c.backends[address] = b
 			}
@@ -76,6 +82,34 @@ func (c *Collector) meetBackends(now time.Time, counts map[netip.AddrPort]int, l
 			b.used = now
 		}
 	}
+}
+
+// notOurs remembers for a while that none of the workers is connected to an
+// address, but other processes of their user.
+func (c *Collector) notOurs(now time.Time, address netip.AddrPort) {
+	if len(c.others) >= backendsMost {
+		clear(c.others)
+	}
+	c.others[address] = now
+}
+
+// workerSockets are the inodes of the workers' sockets.
+func (c *Collector) workerSockets(workers []Worker) map[uint32]bool {
+	own, seen := map[uint32]bool{}, map[int]bool{}
+	for _, w := range workers {
+		if seen[w.PID] {
+			continue
+		}
+		seen[w.PID] = true
+		c.eachFile(w.PID, func(_, target string) bool {
+			var inode uint32
+			if n, err := fmt.Sscanf(target, "socket:[%d]", &inode); n == 1 && err == nil {
+				own[inode] = true
+			}
+			return true
+		})
+	}
+	return own
 }
 
 func localAddresses() map[netip.Addr]bool {

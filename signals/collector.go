@@ -64,6 +64,7 @@ type Collector struct {
 	connects map[ownPeer]Tally
 	totals   map[proxyPeer]*total
 	backends map[netip.AddrPort]*backend
+	others   map[netip.AddrPort]time.Time // see notOurs
 }
 
 // Every is how often Collect is meant to be called.
@@ -78,7 +79,7 @@ func New() *Collector { return newCollector("/proc", dumpSockets) }
 func newCollector(proc string, dump func(uint32, func(socket)) error) *Collector {
 	return &Collector{proc: proc, dump: dump, trends: map[int]*trend{}, workers: map[string]map[int]Worker{},
 		restarts: map[string]uint64{}, peers: map[string]*peer{}, raised: map[string]time.Time{},
-		connects: map[ownPeer]Tally{}, totals: map[proxyPeer]*total{}, backends: map[netip.AddrPort]*backend{}}
+		connects: map[ownPeer]Tally{}, totals: map[proxyPeer]*total{}, backends: map[netip.AddrPort]*backend{}, others: map[netip.AddrPort]time.Time{}}
 }
 
 // Collect reads everything once. What can't be read is left out and named in

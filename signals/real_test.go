@@ -30,6 +30,14 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
+	if address := os.Getenv("SIGNALS_TEST_CONNECT"); address != "" {
+		if _, err := net.Dial("tcp", address); err != nil {
+			os.Exit(1)
+		}
+		fmt.Println("connected")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -70,6 +78,28 @@ func TestTellsBackendsThatAreStartedAnew(t *testing.T) {
 		return strings.Join(slices.DeleteFunc(kinds(r), func(s string) bool { return !strings.Contains(s, "backend") }), "; ")
 	}
 	first, address := listener(t, "127.0.0.1:0")
+	// Another process of the same user has connections, which are none of ours.
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), "SIGNALS_TEST_CONNECT="+address)
+	hold, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.StdoutPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hold.Close(); _ = other.Wait() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if r := collect(); len(r.Backends) != 0 {
+		t.Errorf("a backend of others: %v", r.Backends)
+	}
+	clear(c.others) // as if it were long ago
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)

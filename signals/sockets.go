@@ -61,14 +61,18 @@ func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) e
 	for _, s := range full {
 		c.judgeQueue(r, now, workers, s)
 	}
-	counts := map[netip.AddrPort]int{}
+	counts, inodes := map[netip.AddrPort]int{}, map[netip.AddrPort][]uint32{}
 	err = c.dump(connecting, func(s socket) {
 		if !ports[s.local.Port()] && users[s.uid] && (len(counts) < 4096 || counts[s.remote] > 0) {
 			counts[s.remote]++
+			if list := inodes[s.remote]; len(list) < 64 {
+				inodes[s.remote] = append(list, s.inode)
+			}
 		}
 	})
 	c.judgePeers(r, now, counts)
-	c.followBackends(r, now, counts, listeners)
+	c.meetBackends(now, workers, inodes, listeners)
+	c.followBackends(r, now, listeners)
 	return err
 }
 
