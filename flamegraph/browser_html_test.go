@@ -52,6 +52,8 @@ func TestHTMLInBrowser(t *testing.T) {
 	t.Run("difference", func(t *testing.T) { htmlDifference(t, browser) })
 	t.Run("hostile", func(t *testing.T) { htmlHostile(t, browser) })
 	t.Run("dark", func(t *testing.T) { htmlDark(t, browser) })
+	t.Run("colours", func(t *testing.T) { htmlColours(t, browser, agent) })
+	t.Run("small screen", func(t *testing.T) { htmlSmall(t, browser) })
 	t.Run("deep", func(t *testing.T) { htmlDeep(t, browser) })
 	t.Run("100,000 stacks", func(t *testing.T) { htmlLarge(t, browser) })
 }
@@ -206,6 +208,41 @@ func htmlDark(t *testing.T, browser context.Context) {
 	color := `getComputedStyle(document.body).backgroundColor`
 	openFile(t, browser, file).want(color, "rgb(255, 255, 255)")
 	openFile(t, browser, file, darkScheme()).want(color, "rgb(21, 23, 26)")
+}
+
+// htmlColours: each kind of code has the colour that the legend gives it.
+func htmlColours(t *testing.T, browser context.Context, agent *Profile) {
+	b := openFile(t, browser, htmlFile(t, agent))
+	hue := func(color string) string {
+		return `(() => { const c = document.createElement("canvas").getContext("2d"); c.fillStyle = ` + color + `;
+			const v = parseInt(c.fillStyle.slice(1), 16), r = v >> 16, g = v >> 8 & 255, b = v & 255, m = Math.max(r, g, b), d = m - Math.min(r, g, b);
+			return d < 12 ? "grey" : Math.round((m === r ? (g - b) / d + 6 : m === g ? (b - r) / d + 2 : (r - g) / d + 4) % 6 * 6) })()`
+	}
+	legend := func(name string) string {
+		return `getComputedStyle([...document.querySelectorAll(".legend *")].find(e => e.textContent.startsWith("` + name + ` ")).querySelector(".dot")).backgroundColor`
+	}
+	seen := map[string]bool{}
+	for box, kind := range map[string]string{
+		"_start": "C / native", "gcd wrr.lua:12": "Lua", "gcd wrr.lua:13": "Lua JIT trace", "math.floor": "Lua built-in",
+	} {
+		want := b.text(hue(legend(kind)))
+		b.want(hue(pageBox(box)+`.querySelector("rect").getAttribute("fill")`), want)
+		if seen[want] {
+			t.Errorf("%s has the colour of another kind", kind)
+		}
+		seen[want] = true
+	}
+}
+
+// htmlSmall: on a phone the page is no wider than the screen, and still works.
+func htmlSmall(t *testing.T, browser context.Context) {
+	for _, p := range []*Profile{load(t, "testdata/worker.folded"), difference(t)} {
+		b := openFile(t, browser, htmlFile(t, p), viewport(390, 800))
+		b.want(`document.documentElement.scrollWidth`, "390")
+		b.click(pageBox("ngx_http_proxy_handler"))
+		b.want(`document.getElementById("back").disabled`, "false")
+		b.want(`document.documentElement.scrollWidth`, "390")
+	}
 }
 
 // syntheticFolded makes distinct stacks of depth 30 out of 2,195 functions. A

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,8 +73,9 @@ func checkSpeedscope(t *testing.T, f speedscopeFile) {
 	}
 }
 
-// TestSpeedscopeOpens shows the file in speedscope's own page, from its npm
-// package.
+// TestSpeedscopeOpens shows files in speedscope's own page, from its npm
+// package: what capture writes, and what flamegraph makes of folded text, of a
+// pprof file as incidents have it, and of two.
 func TestSpeedscopeOpens(t *testing.T) {
 	release, err := filepath.Abs("ui/node_modules/speedscope/dist/release")
 	if err != nil {
@@ -82,18 +85,64 @@ func TestSpeedscopeOpens(t *testing.T) {
 		fetchPage(t)
 	}
 	browser := openBrowser(t)
-	script := writeTemp(t, "p.js", func(b *bytes.Buffer) error {
-		var data bytes.Buffer
-		if err := load(t, "testdata/worker.folded").WriteSpeedscope(&data); err != nil {
-			return err
-		}
-		b.WriteString(`speedscope.loadFileFromBase64("worker.speedscope.json", "` + base64.StdEncoding.EncodeToString(data.Bytes()) + `")`)
-		return nil
-	})
-	b := newTab(t, browser, "file://")
-	b.do(chromedp.Navigate("file://" + release + "/index.html#view=sandwich&localProfilePath=" + strings.TrimPrefix(script, "/")))
-	b.want(`document.body.innerText.includes("gcd wrr.lua:12")`, "true")
-	b.want(`document.title.includes("worker.folded")`, "true")
+	dir := t.TempDir()
+	packed := filepath.Join(dir, "profile.pb.gz")
+	write(t, packed, agentProfile().Write)
+	captured := filepath.Join(dir, "capture.speedscope.json")
+	p, err := FromPprof(agentProfile(), "worker 0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.WriteFile(captured); err != nil {
+		t.Fatal(err)
+	}
+	const rows = `[...document.querySelectorAll("tbody tr, table tr")].map(r => r.innerText.replace(/\s+/g, " ").trim())`
+	for _, c := range []struct {
+		name, in, base string
+		title          string
+		rows           []string // of the sandwich view: total, self, name
+	}{
+		{"folded", "testdata/worker.folded", "", "worker.folded", []string{"410 (32%) 410 (32%) gcd wrr.lua:12"}},
+		{"pprof", packed, "", "profile.pb.gz", []string{"120.00ms (67%) 90.00ms (50%) gcd wrr.lua:12", "30.00ms (17%) 30.00ms (17%) math.floor"}},
+		{"difference", "testdata/worker.folded", "testdata/base.folded", "worker.folded", []string{"410 (32%) 410 (32%) gcd wrr.lua:12"}},
+		{"capture", captured, "", "worker 0", []string{"120.00ms (67%) 90.00ms (50%) gcd wrr.lua:12"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := c.in
+			if c.name != "capture" {
+				file = filepath.Join(dir, c.name+".speedscope.json")
+				if _, err := Convert(c.in, c.base, file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script := writeTemp(t, "p.js", func(b *bytes.Buffer) error {
+				b.WriteString(`speedscope.loadFileFromBase64("x.speedscope.json", "` + base64.StdEncoding.EncodeToString(data) + `")`)
+				return nil
+			})
+			b := newTab(t, browser, "file://")
+			b.do(chromedp.Navigate("file://" + release + "/index.html#view=sandwich&localProfilePath=" + strings.TrimPrefix(script, "/")))
+			b.want(`document.title.includes("`+c.title+`")`, "true")
+			for _, row := range c.rows {
+				b.want(rows+`.includes("`+row+`") || document.body.innerText`, "true")
+			}
+		})
+	}
+}
+
+// write makes a file.
+func write(t *testing.T, path string, content func(io.Writer) error) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(content(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // fetchPage installs speedscope's package where everything must be tested;
