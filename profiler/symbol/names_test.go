@@ -3,6 +3,7 @@ package symbol
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +49,12 @@ func TestStripped(t *testing.T) {
 	if got := image.Name(1); got != "program+0x1" {
 		t.Errorf("name outside of all functions: %q", got)
 	}
+	// The next run lies elsewhere, and the name is the same.
+	again := start(t, path)
+	image, vaddr := again.image(t, NewCache(4), again.function-p.function+p.biased(t, v))
+	if got := image.Name(vaddr); got != want {
+		t.Errorf("name in the next run: %q, want %q", got, want)
+	}
 }
 
 // TestSeparateDebug finds the name in every place where distributions put the
@@ -85,6 +92,38 @@ func TestSeparateDebug(t *testing.T) {
 				t.Errorf("name %q", got)
 			}
 		})
+	}
+}
+
+// TestSystemDebugFolder finds the name under /usr/lib/debug as the program's
+// own root has it, by build id and by the link's name.
+func TestSystemDebugFolder(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	for _, byID := range []bool{true, false} {
+		root := t.TempDir()
+		inside := filepath.Join(root, "program")
+		path := build(t, "-static", "-Wl,--build-id=0xab12cd")
+		v := hidden(t, path)
+		debug := filepath.Join(root, "/usr/lib/debug/.build-id/ab/12cd.debug")
+		if !byID {
+			debug = filepath.Join(root, "/usr/lib/debug", root, "program.debug")
+		}
+		if err := os.MkdirAll(filepath.Dir(debug), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "objcopy", "--only-keep-debug", path, debug)
+		run(t, "strip", path)
+		if !byID {
+			run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
+		}
+		copyFile(t, path, inside)
+		p := startCommand(t, exec.Command(need(t, "chroot"), root, "/program"))
+		image, _ := p.image(t, NewCache(4), p.function)
+		if got := image.Name(v); got != "hidden_function" {
+			t.Errorf("by build id: %v, name %q", byID, got)
+		}
 	}
 }
 

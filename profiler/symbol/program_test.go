@@ -88,6 +88,13 @@ func (p *program) image(t testing.TB, c *Cache, addr uint64) (*Image, uint64) {
 	return image, addr - bias
 }
 
+// biased gives the address at which a vaddr of the program lies.
+func (p *program) biased(t testing.TB, vaddr uint64) uint64 {
+	t.Helper()
+	_, function := p.image(t, NewCache(1), p.function)
+	return p.function - function + vaddr
+}
+
 // check wants the symbols to be found where the program says they are.
 func (p *program) check(t testing.TB) {
 	t.Helper()
