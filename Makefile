@@ -50,9 +50,9 @@ bench: build ## measure speed and memory, perf beside it where installed; prints
 fuzz: ## readers of foreign memory for FUZZTIME (60s) each, other fuzz targets for FUZZOTHERS (as long)
 	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME) $(FUZZOTHERS)
 
-generate: ## regenerate the BPF objects, the page assets and the documentation of the configuration
+generate: ## regenerate the BPF objects, the page assets and the documentation of configuration and API
 	$(GO) generate ./...
-	$(GO) test ./watchdog/config -run Documentation -update
+	$(GO) test ./watchdog/config ./web -run Documentation -update
 
 lint: $(LINT) ## golangci-lint, luacheck
 	$(LINT) run ./...

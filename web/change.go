@@ -75,7 +75,7 @@ func (s *Server) formAdd(w http.ResponseWriter, r *http.Request) {
 	}
 	_, err = s.add(api.QuarantineRequest{
 		Proxy: r.PostFormValue("proxy"), Upstream: r.PostFormValue("upstream"), Version: r.PostFormValue("version"),
-		Peer: r.PostFormValue("peer"), Seconds: seconds, Reason: r.PostFormValue("reason"),
+		Peer: r.PostFormValue("peer"), Route: r.PostFormValue("route"), Server: r.PostFormValue("server"), Seconds: seconds, Reason: r.PostFormValue("reason"),
 	})
 	if err != nil {
 		s.failPage(w, r, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 
@@ -32,6 +33,37 @@ func filterOf(r *http.Request) (incident.Filter, error) {
 		}
 	}
 	return f, nil
+}
+
+// older is the address of the page after this one: it goes on before the last
+// id that was shown, so that new incidents move nothing.
+func older(f incident.Filter, list []incident.Summary) string {
+	if len(list) < f.Limit {
+		return ""
+	}
+	f.Before = list[len(list)-1].ID
+	return address(f)
+}
+
+func newest(f incident.Filter) string {
+	if f.Before == "" {
+		return ""
+	}
+	f.Before = ""
+	return address(f)
+}
+
+func address(f incident.Filter) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"verdict": f.Verdict, "proxy": f.Proxy, "before": f.Before} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.Limit != defaultLimit {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return "/incidents?" + q.Encode()
 }
 
 func (s *Server) apiIncidents(w http.ResponseWriter, r *http.Request) {

@@ -59,6 +59,7 @@ func (s *Server) pageRoutes(mux *http.ServeMux, trusted bool) {
 	mux.HandleFunc("GET /style.css", asset("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /app.js", asset("app.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET /icon.svg", asset("icon.svg", "image/svg+xml"))
+	mux.HandleFunc("GET /favicon.ico", asset("icon.svg", "image/svg+xml")) // what browsers ask for where a page names none
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.failPage(w, r, notFound(r.URL.Path))
 	})
@@ -123,8 +124,9 @@ func (s *Server) incidentList(r *http.Request) (view, error) {
 		List     []incident.Summary
 		Verdicts []string
 		Proxies  []api.Proxy
-		Full     bool // there may be more
-	}{f, list, verdicts, s.o.Source.Status().Proxies, len(list) == f.Limit}), nil
+		Older    string // address of the next page; empty: there is none
+		Newest   string // of the first page; empty: this is it
+	}{f, list, verdicts, s.o.Source.Status().Proxies, older(f, list), newest(f)}), nil
 }
 
 func (s *Server) quarantinePage(*http.Request) (view, error) {

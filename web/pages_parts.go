@@ -19,6 +19,7 @@ var templateFuncs = template.FuncMap{
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"percent": func(f float64) string { return fmt.Sprintf("%.0f %%", 100*f) },
 	"seconds": seconds,
+	"stall":   stall,
 	"mb":      func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) },
 	"sum": func(m map[string]int64) (n int64) {
 		for _, v := range m {
@@ -32,6 +33,14 @@ var templateFuncs = template.FuncMap{
 			{"quarantines", "/quarantines", "Quarantines"}, {"feed", "/feed", "Events"}, {"settings", "/settings", "Settings"},
 		}
 	},
+}
+
+// stall writes a length of milliseconds: exact while it is short.
+func stall(ms float64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return seconds(ms / 1000)
 }
 
 // seconds writes a length of time as people say it.
