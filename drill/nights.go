@@ -65,18 +65,54 @@ func allServe(f *nightFacts) []string {
 // capacity is what the backends of the retry storm can serve a second.
 const capacity = nightPeers * 25
 
-// storming sends four times the capacity. Each client waits for a second.
+// storming sends four times the capacity. Each client waits for two seconds: a
+// burst that was let in takes the backends half a second, the rest is for a
+// busy machine. Without admission all wait for three and more.
+//
+// A storm that the drill itself could not send in time, since others had the
+// processor, measures the machine: it is repeated, and the one counts that was
+// sent best.
 func storming(n *nightRun) {
-	r := &Request{Path: "/shop/storm", Headers: map[string]string{"X-Client": "storm"}}
-	begun := time.Now()
-	n.every(time.Second/(4*capacity), func() {
-		sent := time.Since(begun)
-		status := n.askWithin(r, time.Second)
-		if sent > time.Second { // until then the queues fill
-			n.note(status)
+	least := time.Hour
+	for range stormRounds {
+		statuses, late := n.stormOnce()
+		if late < least {
+			least, n.facts.statuses = late, statuses
 		}
-	})
+		if least < stormLate || n.ctx.Err() != nil {
+			break
+		}
+	}
 	n.facts.window = n.l.c.Prove.watch() - time.Second
+}
+
+const (
+	stormRounds = 4
+	stormLate   = 50 * time.Millisecond
+)
+
+// stormOnce returns what became of the requests, and the latest of them.
+func (n *nightRun) stormOnce() (statuses map[int]int, late time.Duration) {
+	r := &Request{Path: "/shop/storm", Headers: map[string]string{"X-Client": "storm"}}
+	begun, statuses, sent := time.Now(), map[int]int{}, 0
+	const each = time.Second / (4 * capacity)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	n.everyWait(each, func() {
+		at := time.Since(begun)
+		late = max(late, at-time.Duration(sent)*each)
+		sent++
+		n.l.spawn(&wg, func() {
+			status := n.askWithin(r, 2*time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if at > time.Second { // until then the queues fill
+				statuses[status]++
+			}
+		})
+	})
+	wg.Wait()
+	return statuses, late
 }
 
 func goodput(f *nightFacts) []string {
@@ -86,7 +122,7 @@ func goodput(f *nightFacts) []string {
 		broken = append(broken, fmt.Sprintf("%.0f good answers a second, less than 90 %% of the capacity of %d", good, capacity))
 	}
 	if late := f.statuses[0]; late > f.total()/50 {
-		broken = append(broken, fmt.Sprintf("%d of %d requests waited in vain", late, f.total()))
+		broken = append(broken, fmt.Sprintf("%d of %d requests waited in vain: %v", late, f.total(), f.statuses))
 	}
 	return broken
 }

@@ -4,6 +4,7 @@
 -- upvalues. Code beyond (in C, or loaded while it runs) is not capped.
 
 local debug = debug
+local error = error
 local jit = jit
 local pairs = pairs
 local pcall = pcall
@@ -78,10 +79,19 @@ function _M.interpret(picker)
 end
 
 
--- call is pcall with a cap. It raises inside the picker, again and again
--- should the picker catch it.
+-- call is pcall with a cap. It raises inside the picker; should the picker
+-- catch that, at its very next instruction again, so that no loop around a
+-- pcall survives it.
 function _M.call(steps, f, ...)
+    local stopped = false
+
     local function stop()
+        if stopped and debug.getinfo(2, "f").func == _M.call then
+            return  -- the picker is over
+        end
+
+        stopped = true
+        debug.sethook(stop, "", 1)
         error("over " .. steps .. " instructions", 0)
     end
 
@@ -91,6 +101,10 @@ function _M.call(steps, f, ...)
 
     return ok, a, b
 end
+
+
+-- The end of call must run with the hook, so it is never compiled.
+jit.off(_M.call)
 
 
 return _M

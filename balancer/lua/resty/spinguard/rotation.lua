@@ -25,7 +25,7 @@ local mt = { __index = _M }
 -- this worker begins. The list is kept.
 function _M.new(peers, start)
     local self = { peer = peers, weight = {}, total = 0, time = start or 0,
-                   number = 0, stale = true }
+                   number = 0, stale = true, lease = 0 }
 
     for n, peer in ipairs(peers) do
         self.weight[n] = peer.weight
@@ -58,7 +58,7 @@ function _M.change(self, numbers)
         self.weight[n] = weight
     end
 
-    self.stale = true
+    self.stale, self.lease = true, 0
 
     return true
 end

@@ -6,7 +6,8 @@
 -- after a start.
 --
 -- A rotation has peer and weight, lists, total, the sum of the weights, time
--- and number, behind which it begins, and is stale: to be begun anew.
+-- and number, behind which it begins, is stale, to be begun anew, and then has
+-- the lease 0.
 
 local ffi = require "ffi"
 
@@ -16,11 +17,13 @@ local floor = math.floor
 
 
 local STEPS = 8           -- that a pick goes on; it uses up about four
+local AHEAD = 16          -- picks that are served at once
 local KEPT = 65536        -- a lap of no more turns is kept
 local LEAST = 16          -- slots of a block; else one for each peer
 local SMALL = 256         -- peers whose tools to write with are kept
 local GOLDEN = 0.6180339887498949
 local NEVER = 1e300
+local FOREVER = 2 ^ 52
 local ROUNDING = 1e-6     -- of turns, at most
 
 local doubles = ffi.typeof("double[?]")
@@ -267,26 +270,41 @@ local function go_on(self, left)
 end
 
 
--- take returns the number of the next peer. There is one, since total > 0.
-function _M.take(self)
+-- renew writes ahead, and returns how many turns can be read until the next
+-- look: some at a time, so that a pick is mostly one load, without a loop.
+local function renew(self)
     if self.stale then
         start(self)
     end
 
-    if not self.full then
-        go_on(self, STEPS)
+    -- At most two blocks: one that ends with the lap may be empty.
+    for _ = 1, 8 + self.most do
+        go_on(self, STEPS * AHEAD)
 
-        -- At most two blocks: one that ends with the lap may be empty.
-        for _ = 1, 8 * self.most do
-            if self.ready > 0 or self.full then
-                break
-            end
-
-            go_on(self, LEAST)
+        if self.full then
+            return FOREVER
         end
 
-        self.ready = self.ready - 1
+        if self.ready > 0 then
+            break
+        end
     end
+
+    local lease = self.ready < AHEAD and self.ready or AHEAD
+    self.ready = self.ready - lease
+
+    return lease
+end
+
+
+-- take returns the number of the next peer. There is one, since total > 0.
+function _M.take(self)
+    local lease = self.lease
+    if lease == 0 then
+        lease = renew(self)
+    end
+
+    self.lease = lease - 1
 
     local at = self.read
     self.read = at + 1 < self.length and at + 1 or 0
@@ -299,8 +317,8 @@ end
 -- change. Time does not go back in a slot: so also a change before each pick
 -- lets everybody have a turn.
 function _M.mark(self)
-    if self.stale or (not self.full and self.written == self.ready) then
-        return
+    if self.stale or self.written == self.ready + self.lease then
+        return  -- none was
     end
 
     local at = self.read > 0 and self.read - 1 or self.length - 1
