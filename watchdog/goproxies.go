@@ -16,14 +16,17 @@ import (
 )
 
 // A Go proxy has no event loop of its own: it is suspected when all of its
-// threads together keep a core busy for goRounds looks. Then its goroutines are
-// asked for, where the configuration says at which address, and nothing else is
-// done.
+// threads together keep a core busy for goRounds looks. Then it is counted for
+// a moment how often any of them asks the kernel for events, which is the
+// progress of a Go program's I/O; its goroutines are asked for, where the
+// configuration says at which address; and nothing else is done.
 const (
 	goBusy   = 0.9 // cores
 	goRounds = 2
 	goEvery  = 5 * time.Minute
 	goShown  = 5 // groups of goroutines
+	goProbe  = 500 * time.Millisecond
+	goProbed = 64 // threads
 )
 
 // goProcess is what is remembered of a Go proxy from look to look.
@@ -76,7 +79,7 @@ func (a *Agent) lookAtGoProxies(ctx context.Context, known map[int]*goProcess) {
 }
 
 func (a *Agent) tellGoroutines(ctx context.Context, w api.WorkerStatus) {
-	var texts []string
+	texts := []string{"keeps a core busy", probeWaits(ctx, w.PID)}
 	for _, rule := range a.settings.Load().GoPprof {
 		if !strings.HasPrefix(w.Proxy, rule.Proxy) {
 			continue
@@ -90,8 +93,42 @@ func (a *Agent) tellGoroutines(ctx context.Context, w api.WorkerStatus) {
 		}
 		break
 	}
-	a.log.Info("busy Go proxy", zap.String("proxy", w.Proxy), zap.Int("pid", w.PID), zap.Strings("goroutines", texts))
-	a.feed.Publish(api.Event{At: a.clock.wall(), Kind: "goroutines", Proxy: w.Proxy, Worker: w.PID, Text: strings.Join(append([]string{"keeps a core busy"}, texts...), "; ")})
+	a.log.Info("busy Go proxy", zap.String("proxy", w.Proxy), zap.Int("pid", w.PID), zap.Strings("what", texts))
+	a.feed.Publish(api.Event{At: a.clock.wall(), Kind: "goroutines", Proxy: w.Proxy, Worker: w.PID, Text: strings.Join(texts, "; ")})
+}
+
+// probeWaits counts for a moment how often the threads of a process ask for
+// events. The counters are gone when it returns.
+func probeWaits(ctx context.Context, pid int) string {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return "it has ended"
+	}
+	var counters []*waitCounter
+	for _, task := range tasks[:min(goProbed, len(tasks))] {
+		if tid, err := strconv.Atoi(task.Name()); err == nil {
+			c := &waitCounter{waits: openCounters(tid, waitEvents)}
+			defer c.close()
+			counters = append(counters, c)
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(goProbe):
+	}
+	var total uint64
+	counted := false
+	for _, c := range counters {
+		n, ok := sumCounters(c.waits)
+		total, counted = total+n, counted || ok
+	}
+	switch {
+	case !counted:
+		return "whether it still asks for events can't be told on this kernel"
+	case total == 0:
+		return fmt.Sprintf("it did not ask for events once in %s", goProbe)
+	}
+	return fmt.Sprintf("it asked for events %d times in %s", total, goProbe)
 }
 
 // processCPU returns the CPU time of all threads of a process.

@@ -2,8 +2,10 @@ package watchdog
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,14 +14,30 @@ import (
 	"github.com/spinguard/spinguard/watchdog/config"
 )
 
-// busyCaddy has the module path of Caddy, by which it is known, and loops.
-const busyCaddy = `package main
+// caddyVersion is that of bench: what it compiled serves here as well.
+const caddyVersion = "v2.10.2"
+
+// caddyMain is Caddy as xcaddy builds it, with a handler that loops.
+const caddyMain = `package main
 
 import (
 	"net/http"
-	_ "net/http/pprof"
-	"os"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
+
+type spin struct{}
+
+func (spin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.spin", New: func() caddy.Module { return new(spin) }}
+}
+
+func (spin) ServeHTTP(http.ResponseWriter, *http.Request, caddyhttp.Handler) error {
+	spinsForNothing()
+	return nil
+}
 
 func spinsForNothing() {
 	for {
@@ -27,34 +45,81 @@ func spinsForNothing() {
 }
 
 func main() {
-	for range 4 {
-		go spinsForNothing()
-	}
-	panic(http.ListenAndServe(os.Args[1], nil))
+	caddy.RegisterModule(spin{})
+	caddycmd.Main()
 }
 `
 
-func startCaddy(t *testing.T) (pid int, base string) {
+// Requests to /spin never end; Caddy's own admin endpoint has pprof.
+const caddyConf = `{"admin": {"listen": %q}, "logging": {"logs": {"default": {"level": "ERROR"}}}, "apps": {"http": {"servers": {"web": {
+  "listen": [%q], "automatic_https": {"disable": true}, "routes": [
+    {"match": [{"path": ["/spin"]}], "handle": [{"handler": "spin"}]},
+    {"handle": [{"handler": "static_response", "body": "some text"}]}]}}}}}
+`
+
+// buildCaddy builds Caddy in the user's cache, unless it is there already.
+func buildCaddy(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "spinguard-test", "caddy-spin-"+caddyVersion)
+	program := filepath.Join(dir, "caddy")
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/main.go", caddyMain)
+	write(t, dir+"/go.mod", "module caddy\n\ngo 1.25\n")
+	for _, args := range [][]string{
+		{"get", "github.com/caddyserver/caddy/v2@" + caddyVersion},
+		{"build", "-mod=mod", "-o", "caddy.new", "."},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			if os.Getenv("REQUIRE_BPF") == "1" {
+				t.Fatalf("go %v: %v\n%s", args, err, out)
+			}
+			t.Skipf("go %v: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.Rename(dir+"/caddy.new", program); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// startCaddy runs Caddy and has four of its goroutines loop.
+func startCaddy(t *testing.T) (pid int, web, pprof string) {
 	t.Helper()
 	needBPF(t)
-	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	write(t, dir+"/go.mod", "module github.com/caddyserver/caddy/v2\n\ngo 1.22\n")
-	write(t, dir+"/main.go", busyCaddy)
-	build := exec.Command("go", "build", "-o", "busy", ".")
-	build.Dir, build.Env = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.Command(dir+"/busy", address)
+	program, dir := buildCaddy(t), t.TempDir()
+	admin, listen := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	write(t, dir+"/caddy.json", fmt.Sprintf(caddyConf, admin, listen))
+	cmd := exec.Command(program, "run", "--config", dir+"/caddy.json")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOMAXPROCS=8")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return cmd.Process.Pid, "http://" + address + "/debug/pprof"
+	waitFor(t, "Caddy serves", func() bool { return get("http://"+listen+"/") == 200 })
+	for range 4 {
+		c, err := net.Dial("tcp", listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		fmt.Fprint(c, "GET /spin HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	return cmd.Process.Pid, "http://" + listen, "http://" + admin + "/debug/pprof"
 }
 
 func TestGoroutinesOfABusyGoProxy(t *testing.T) {
-	pid, base := startCaddy(t)
+	pid, web, base := startCaddy(t)
 	a, _ := startAgent(t, t.TempDir(), config.Enforce, func(c *config.Config) {
 		c.GoPprof = []config.GoPprof{{Proxy: "caddy", URL: base}}
 	}, pid)
@@ -66,10 +131,13 @@ func TestGoroutinesOfABusyGoProxy(t *testing.T) {
 	if a.lookAtGoProxies(t.Context(), known); known[pid] == nil || known[pid].cpu < time.Second {
 		t.Errorf("%+v", known)
 	}
+	if w := a.Workers(); len(w) != 1 || !strings.HasPrefix(w[0].Proxy, "caddy") || a.Status().Proxies[0].Kind != "go" {
+		t.Errorf("%+v of %+v", w, a.Status().Proxies)
+	}
 	waitFor(t, "the goroutines are told", func() bool {
 		a.tellGoroutines(t.Context(), a.Workers()[0])
 		for _, e := range a.feed.Recent() {
-			if e.Kind == "goroutines" && strings.Contains(e.Text, "4 x main.spinsForNothing (main.go:10)") {
+			if e.Kind == "goroutines" && strings.Contains(e.Text, "ask") && strings.Contains(e.Text, "x main.spinsForNothing (main.go:") && strings.Contains(e.Text, "< main.spin.ServeHTTP (main.go:18) <") {
 				return true
 			}
 		}
@@ -77,6 +145,9 @@ func TestGoroutinesOfABusyGoProxy(t *testing.T) {
 	})
 	if list, err := a.store.List(incident.Filter{}); err != nil || len(list) != 0 {
 		t.Errorf("%d incidents of a busy Go proxy, %v", len(list), err)
+	}
+	if a.Workers()[0].PID != pid || get(web+"/") != 200 {
+		t.Error("Caddy was touched")
 	}
 }
 
