@@ -132,7 +132,7 @@ func TestTable(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	list, err := findAll([]string{"rails", "cases", "stopped"})
-	if err != nil || len(list) != 4+21+1 {
+	if err != nil || len(list) != 5+21+1 {
 		t.Errorf("%d scenarios, %v", len(list), err)
 	}
 }

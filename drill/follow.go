@@ -30,6 +30,7 @@ func (r *runner) follow(ctx context.Context, f *fault) error {
 		if err := r.killAgent(ctx, now); err != nil {
 			return err
 		}
+		r.liftQuarantine(ctx)
 		if r.lab.daemon != nil {
 			if err := r.lab.daemon.crashed(); err != nil {
 				return err

@@ -186,6 +186,15 @@ func wantFailure(t *testing.T, res Result, want string) {
 	}
 }
 
+// What the worker waited for a CPU is not the agent's lateness.
+func TestABusyMachineMayBeLate(t *testing.T) {
+	sc, c, rec := healthyTrial()
+	c.Expect.WithinMS, rec.incidents[0].Numbers.RunDelayMS = 200, 100
+	if res := judge(sc, c, ModeEnforce, rec); !res.Passed {
+		t.Errorf("failures: %q", res.Failures)
+	}
+}
+
 func TestJudgeObserve(t *testing.T) {
 	spoils := map[string]func(*record, *seen){
 		"": func(*record, *seen) {},

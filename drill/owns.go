@@ -39,6 +39,7 @@ var owns = map[string]own{
 		sc.kill, sc.Case.Expect.WithinMS = 1500*time.Millisecond, 10_000
 	}},
 	"rail-bucket":          {"gcd-nan", "the bucket holds one eviction for two stuck workers", railBucket},
+	"rail-lift":            {"gcd-nan", "an operator lifts the quarantine during the response", railLift},
 	"rail-no-respawn":      {"gcd-nan", "the master is stopped and starts no successor", railNoRespawn},
 	"rail-panic":           {"rail-panic", "both upstreams of a proxy are poisoned", railPanic},
 	"rail-stuck-again":     {"cases/gcd-nan", "nothing can be quarantined, so the successor hangs too", railStuckAgain},

@@ -40,6 +40,13 @@ func railStuckAgain(sc *Scenario) {
 	sc.Case.Quarantine = nil
 }
 
+// railLift has an operator lift the quarantine between two evictions. The
+// bucket holds the second one back, so that there is time for that.
+func railLift(sc *Scenario) {
+	railBucket(sc)
+	sc.lift, sc.rail.refusal = true, "an operator lifted the quarantine during the response"
+}
+
 func railPanic(sc *Scenario) {
 	railFrom(sc, 1, "panic threshold")
 	sc.leaf, sc.values = "", ""

@@ -90,6 +90,7 @@ type runner struct {
 	log stallLog
 	old map[string]bool // progress that was told
 
+	lifted bool          // the quarantine, by hand
 	moment time.Duration // after the trigger, when the agent is killed
 	killed bool
 }

@@ -18,6 +18,7 @@ type Scenario struct {
 	storm   time.Duration // publish the poison again and again for this long
 	kill    time.Duration // kill the agent at some moment up to this long after the trigger, and start another
 	night   *night        // an upstream in trouble; nil: a worker is
+	lift    bool          // lift the first quarantine once a worker is evicted
 	rail    *rail         // the agent must stop half way; nil: it must heal
 	share   float64       // least share of probes that must be answered; 0: no demand
 

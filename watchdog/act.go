@@ -79,6 +79,7 @@ func (a *Agent) facts(e *episode) respond.Facts {
 		Now: a.clock.wall(), Mode: a.cfg.Mode, Captured: e.written, Exempt: e.in.exempt(),
 		CanQuarantine: e.culprit.Known() && (e.culprit.Server != "" && e.in.canHold() || e.in.ledger != nil || a.cfg.Hook.File != "" || len(a.cfg.Hook.Command) > 0),
 	}
+	f.Lifted = e.culprit.Known() && a.manual[liftKey(e.culprit)]
 	for _, m := range e.members {
 		if m.w != nil && m.w.Master == m.pid && f.Exempt == "" {
 			f.Exempt = "it has no master that would start a successor"

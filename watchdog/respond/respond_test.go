@@ -156,6 +156,22 @@ func TestASuccessorThatStartsGetsMoreTime(t *testing.T) {
 	q.want(t, Capture, Quarantine, Evict, Stop)
 }
 
+func TestAnOperatorLiftsTheQuarantineDuringAResponse(t *testing.T) {
+	p := newPlay(stuck(1, true), stuck(2, true))
+	p.step()
+	p.f.Lifted, p.f.Serving = true, 1
+	p.wait(time.Second)
+	p.want(t, Capture, Quarantine, Evict, Stop)
+	if !strings.Contains(p.last.Reason, "operator lifted") {
+		t.Error(p.last.Reason)
+	}
+	// A word from before this response is the business of the quarantine itself.
+	q := newPlay(stuck(1, true))
+	q.f.Lifted = true
+	q.step()
+	q.want(t, Capture, Quarantine, Stop)
+}
+
 func TestNoEvictionWithoutTheQuarantine(t *testing.T) {
 	p := newPlay(stuck(1, true))
 	p.f.Captured = true

@@ -31,6 +31,8 @@ type Facts struct {
 	StuckAgain bool
 	// Starting successors were born, and have not served yet.
 	Starting int
+	// Lifted: an operator has lifted the quarantine that this response made.
+	Lifted bool
 	// Suspects are workers that may join the incident: suspected, and on the
 	// same culprit.
 	Suspects int
@@ -137,6 +139,9 @@ func (r *Response) Next(f Facts, p Policy) (Action, bool) {
 
 // act returns the next thing to do to the proxy.
 func (r *Response) act(f Facts, p Policy) (Action, bool) {
+	if f.Lifted && r.quarantined {
+		return r.stop("an operator lifted the quarantine during the response: a manual word wins")
+	}
 	if f.StuckAgain && len(r.evicted) > 0 {
 		return r.stop("a successor got stuck on the same culprit: evicting more would not help")
 	}
