@@ -33,7 +33,7 @@ test: ## all tests (as root; installs what they lack)
 	luacheck --quiet balancer drill/scenarios
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -timeout 14m ./...
 
-cases: build ## every case, with the agent acting (as root); CASES=faults leaves out those in which nothing is wrong
+cases: build ## every case, with the agent acting (as root); CASES=faults leaves out the negatives
 	bin/spinguard drill $(or $(CASES),cases) --out build/cases
 
 negatives: build ## what only looks bad, for FOR (default 5m), with one agent: nothing may happen (as root)

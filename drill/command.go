@@ -25,7 +25,7 @@ healed it. Exit 0 only if everything expected happened, 1 if not, 2 if used wron
 
 Scenarios:
 %s
-"cases" stands for all cases, "faults" for those where something is wrong, "negatives" for those where nothing may be done and
+"cases" stands for all cases, "faults" for those where something is wrong, or nearly, "negatives" for those where nothing may be done and
 all else that only looks bad, "rails" for all scenarios of rails, "nights" for all nights and their twins.
 A DIR holds a case.yaml; plain files beside such folders are skipped, so DIR/* works. A name wins over a folder; write ./NAME for the folder.
 

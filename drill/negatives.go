@@ -4,9 +4,10 @@ import "strings"
 
 const negativePrefix = "negative-"
 
-// negatives names the scenarios in which the agent must leave everything alone:
-// cases of workers that are busy (kind D) or fine (kind F), and what else looks
-// bad from outside.
+// negatives names the scenarios in which the agent must leave everything alone,
+// on a crowded machine too: cases of workers that are busy (kind D) or fine
+// (kind F), and what else looks bad from outside. A near miss is none of them:
+// how near it is to the threshold depends on who else uses the machine's cores.
 func negatives() []string {
 	var out []string
 	for _, name := range caseNames() {
@@ -22,7 +23,7 @@ func negatives() []string {
 	return out
 }
 
-// faults names the cases in which something is wrong: all others.
+// faults names all other cases: those in which something is wrong, or nearly.
 func faults() []string {
 	var out []string
 	for _, name := range caseNames() {
@@ -35,7 +36,7 @@ func faults() []string {
 
 func calmCase(name string) bool {
 	sc, err := Find(casePrefix + name)
-	return err == nil && sc.Case.calm()
+	return err == nil && sc.Case.calm() && name != "near-miss"
 }
 
 // negativeBy gives the healthy proxy of scenarios/negative its bad looks.
