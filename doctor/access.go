@@ -35,6 +35,17 @@ func (h Host) sampleRate() (Finding, bool) {
 	return f, ok
 }
 
+// paranoia says what the kernel's strictness about perf events costs.
+func (h Host) paranoia() (Finding, bool) {
+	n, ok := h.number("/proc/sys/kernel/perf_event_paranoid")
+	f := Finding{Check: "kernel.perf_event_paranoid", Level: OK, Found: strconv.Itoa(n)}
+	if n > 2 {
+		f.Level, f.Why = Warn, "Debian's kernels then let only CAP_SYS_ADMIN sample, so the agent keeps that capability; without it, it is blind"
+		f.Remedy = "sysctl kernel.perf_event_paranoid=2, as other distributions have it, and restart the agent: it then drops CAP_SYS_ADMIN"
+	}
+	return f, ok
+}
+
 // needed are the capabilities that the unit grants.
 var needed = []struct {
 	bit  int

@@ -93,6 +93,8 @@ func TestHostSettings(t *testing.T) {
 		{"/proc/sys/kernel/yama/ptrace_scope", "3", "kernel.yama.ptrace_scope", Fail, "3"},
 		{"/proc/sys/kernel/yama/ptrace_scope", "1", "kernel.yama.ptrace_scope", OK, "1"},
 		{"/proc/sys/kernel/perf_event_max_sample_rate", "250", "kernel.perf_event_max_sample_rate", Warn, "250"},
+		{"/proc/sys/kernel/perf_event_paranoid", "3", "kernel.perf_event_paranoid", Warn, "3"},
+		{"/proc/sys/kernel/perf_event_paranoid", "2", "kernel.perf_event_paranoid", OK, "2"},
 		{"/proc/self/status", "Name:\tx\nCapEff:\t000000c000080024", "capabilities", OK, "all 5"},
 		{"/proc/self/status", "CapEff:\t0000004000080024", "capabilities", Fail, "CAP_BPF"},
 		{"/proc/sys/net/core/somaxconn", "128", "net.core.somaxconn", Warn, "128"},

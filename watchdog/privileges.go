@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,6 +27,10 @@ var lasting = map[int]string{
 	unix.CAP_DAC_OVERRIDE: "CAP_DAC_OVERRIDE",
 }
 
+// asked are those that some kernels want for longer than others; see
+// bpf.Sampler.Needs.
+var asked = map[int]string{unix.CAP_BPF: "CAP_BPF", unix.CAP_SYS_ADMIN: "CAP_SYS_ADMIN"}
+
 // openForLater opens what needs capabilities that will be dropped.
 func (a *Agent) openForLater() {
 	profiler.OpenKernelNames()    // CAP_SYSLOG
@@ -46,8 +51,10 @@ func (a *Agent) finishStart(ctx context.Context) {
 // threads and for good. What is still needed of them must be open by now.
 func (a *Agent) dropPrivileges() {
 	keep := mask(lasting)
-	if a.sampler != nil && a.sampler.NeedsCapability() {
-		keep |= 1 << unix.CAP_BPF
+	if a.sampler != nil {
+		for _, bit := range a.sampler.Needs() {
+			keep |= 1 << bit
+		}
 	}
 	kept, err := restrict(keep)
 	if err != nil {
@@ -90,11 +97,7 @@ func describeCapabilities(set uint64) string {
 		if set&(1<<bit) == 0 {
 			continue
 		}
-		name := lasting[bit]
-		if bit == unix.CAP_BPF {
-			name = "CAP_BPF"
-		}
-		names = append(names, name)
+		names = append(names, cmp.Or(lasting[bit], asked[bit]))
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")
