@@ -87,6 +87,17 @@ func TestPickerProperties(t *testing.T) {
 	})
 }
 
+// Sequences of publish, quarantine and pick are fewer than the other cases:
+// each is twelve changes and three picks after each, in the whole library.
+func TestSequences(t *testing.T) {
+	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Log(runSpec(t, "sequences", setup, max(30, cases(setup != "")/100)))
+		})
+	}
+}
+
 func TestFatalInputs(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
 		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "fatal", setup, 1)) })

@@ -79,14 +79,21 @@ function _M.interpret(picker)
 end
 
 
+-- text returns what a picker raised as a text; it may be anything, and then
+-- only its type is safe to name.
+function _M.text(err)
+    return type(err) == "string" and err or "raised a " .. type(err)
+end
+
+
 -- call is pcall with a cap. It raises inside the picker; should the picker
 -- catch that, at its very next instruction again, so that no loop around a
 -- pcall survives it.
-function _M.call(steps, f, ...)
+local function call(steps, f, ...)
     local stopped = false
 
     local function stop()
-        if stopped and debug.getinfo(2, "f").func == _M.call then
+        if stopped and debug.getinfo(2, "f").func == call then
             return  -- the picker is over
         end
 
@@ -104,7 +111,10 @@ end
 
 
 -- The end of call must run with the hook, so it is never compiled.
-jit.off(_M.call)
+jit.off(call)
+
+
+_M.call = call
 
 
 return _M

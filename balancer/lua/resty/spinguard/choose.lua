@@ -52,15 +52,20 @@ end
 
 local function run_user(state, plan)
     local ok, host, port = call(plan, plan.picker, plan.key and plan.key())
-    local peer = ok and resolve(plan, host, port)
-    if peer then
-        return peer
+    local known, peer
+
+    -- What it returned is its own code still, if it has a metatable.
+    if ok then
+        known, peer = pcall(resolve, plan, host, port)
+        if known and peer then
+            return peer
+        end
     end
 
     state.row[FALLBACKS] = state.row[FALLBACKS] + 1
     log(ERR, "spinguard: upstream ", plan.upstream, " version ",
         plan.version, ": picker: ",
-        ok and "returned no known peer" or host)
+        ok and "returned no known peer" or cap.text(host))
 
     return plan.fallback:find()
 end

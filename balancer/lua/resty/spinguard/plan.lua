@@ -11,7 +11,6 @@ local rotation = require "resty.spinguard.rotation"
 
 local ipairs = ipairs
 local pcall = pcall
-local tostring = tostring
 local type = type
 
 
@@ -170,7 +169,7 @@ local function guarded(plan, user)
 
     if not ok or type(picker) ~= "table" then
         return nil, ok and "the factory returned no picker"
-                    or tostring(picker)
+                    or cap.text(picker)
     end
 
     plan.user = true
