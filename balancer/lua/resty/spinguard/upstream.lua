@@ -1,6 +1,5 @@
--- One upstream as a worker sees it: which version it serves, and the picker
--- that was built from it. Rebuilt only when a version or the ledger changed,
--- or a quarantine ended.
+-- The upstreams as a worker sees them. Each is looked at anew only when a
+-- version or the ledger changed, or a quarantine ended.
 
 local bounds = require "resty.spinguard.bounds"
 local change = require "resty.spinguard.change"
@@ -10,24 +9,20 @@ local health = require "resty.spinguard.health"
 local ledger = require "resty.spinguard.ledger"
 local metrics = require "resty.spinguard.metrics"
 local mix = require "resty.spinguard.mix"
-local plan = require "resty.spinguard.plan"
 local pool = require "resty.spinguard.pool"
 local quota = require "resty.spinguard.quota"
 local record = require "resty.spinguard.record"
 local seats = require "resty.spinguard.seats"
+local serving = require "resty.spinguard.serving"
 local store = require "resty.spinguard.store"
 
 local ipairs = ipairs
 local log = ngx.log
 local ngx_now = ngx.now
-local type = type
 
 
-local ERR = ngx.ERR
 local WARN = ngx.WARN
-local FOREVER = 1e300
 local LOOKS = 64    -- look for changes at least once in so many picks
-local SLOW_START = 10   -- seconds, of a version, where no option says so
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 local TRIES = 100000    -- to get a seat, in a worker that starts
 local IDLE = 300    -- seconds without a request until a worker forgets
@@ -121,188 +116,6 @@ end
 _M.look = look
 
 
--- newest returns the newest version; it is read again only if it changed.
-local function newest_of(state)
-    local head = store.head(state.name)
-
-    if not state.newest or state.newest.version ~= head then
-        state.newest = store.newest(state.name)
-    end
-
-    return state.newest
-end
-
-
-local function candidates(state)
-    local newest = newest_of(state)
-    local list = { newest }
-
-    for _, version in ipairs(newest and newest.history or {}) do
-        list[#list + 1] = version
-    end
-
-    return list
-end
-
-
-local function usable(state, version, now)
-    local stop = ledger.holds(state.name, version.version, version.digest,
-                              now)
-    if stop then
-        if stop < state.recheck then
-            state.recheck = stop
-        end
-
-        return nil, "in quarantine"
-    end
-
-    if state.plan and state.plan.version == version.version
-        and state.plan.digest == version.digest
-    then
-        return state.plan
-    end
-
-    if state.broken[version.digest] then
-        return nil, "its picker could not be built"
-    end
-
-    change.tell(state.name, version)
-
-    local built, err = plan.build(state, version)
-    if not built then
-        state.broken[version.digest] = true
-        log(ERR, "spinguard: upstream ", state.name, " version ",
-            version.version, ": its picker could not be built: ", err)
-    end
-
-    return built, err
-end
-
-
-local function announce(state, chosen)
-    if chosen and chosen ~= state.plan then
-        log(ngx.NOTICE, "spinguard: upstream ", state.name,
-            ": serving version ", chosen.version, ", published is ",
-            state.head)
-
-    elseif not chosen then
-        log(ERR, "spinguard: upstream ", state.name,
-            ": no version can be served: ", state.why)
-    end
-end
-
-
--- take_out reads which peers are out: for their failures, or by the ledger.
-local function take_out(state, now)
-    local out, count, opts = {}, 0, state.opts
-
-    if opts then
-        out = health.out(state.name)
-        state.poison = health.any_refused(state.name)
-    end
-
-    for _, e in ipairs(ledger.entries) do
-        if e.kind == "peer" and e.upstream == state.name then
-            out[e.subject] = { stop = e.until_ms / 1000 }
-        end
-    end
-
-    for address, e in pairs(out) do
-        if state.plan and state.plan.by_address[address] and e.stop > now
-        then
-            count = count + 1
-        end
-    end
-
-    state.size = state.plan and #state.plan.peers or 0
-    state.out, state.out_count = out, count
-    state.panic = count > state.size * (opts and opts.panic or 0.5)
-    state.plain = not opts and next(out) == nil
-end
-
-
--- admit notes that a version serves anew. One that comes back since its
--- quarantine has ended takes over bit by bit, beside the one that served
--- meanwhile. A lifted one takes over at once: a person has decided.
-local function admit(state, chosen, ended, now)
-    local old, before = state.plan, state.before
-
-    if chosen ~= old then
-        before = ended and old and chosen and chosen.version > old.version
-                 and old or nil
-        state.back_at, state.back = now, true
-    end
-
-    if before and ledger.holds(state.name, before.version, before.digest, now)
-    then
-        before = nil
-    end
-
-    if chosen ~= old and state.bounds then
-        bounds.forget(state.bounds, old, chosen, before)
-    end
-
-    state.plan, state.before = chosen, before
-end
-
-
--- turn_of returns the version whose turn it is. The first pick is that of the
--- version that came back: the first worker finds out before the others try.
-local function turn_of(state, now)
-    if state.back or not state.before then
-        state.back = false
-        return state.plan
-    end
-
-    local length = state.opts and state.opts.slow_start or SLOW_START
-    local since = now - state.back_at
-
-    if since >= length or since < 0 then
-        state.before = nil
-        return state.plan
-    end
-
-    return choose.starting(since / length) and state.before or state.plan
-end
-
-
--- refresh chooses the newest version that is not in quarantine.
-local function refresh(state, now)
-    local ended = now >= state.recheck
-
-    state.epoch = epoch
-    state.recheck = FOREVER
-    state.why = "none was published"
-    state.head = 0
-
-    local chosen
-
-    for i, version in ipairs(candidates(state)) do
-        if type(version) ~= "table" then
-            version = store.load(state.name, version)
-        end
-
-        if i == 1 then
-            state.head = version.version
-        end
-
-        if version then
-            local err
-            chosen, err = usable(state, version, now)
-            if chosen then
-                break
-            end
-
-            state.why = "version " .. version.version .. " is " .. err
-        end
-    end
-
-    announce(state, chosen)
-    admit(state, chosen, ended, now)
-    take_out(state, now)
-end
-
-
 -- equip gives a state what its options ask for. What is bounded is bounded
 -- over all workers.
 local function equip(state, opts)
@@ -328,7 +141,7 @@ end
 local function new_state(name)
     local opts = options[name]
     local state = {
-        name = name, opts = opts, epoch = -1, recheck = FOREVER,
+        name = name, opts = opts, epoch = -1, recheck = serving.FOREVER,
         broken = {}, loads = {}, out = {}, carried = 0, back = false,
         number = store.number(name),
     }
@@ -360,7 +173,7 @@ local function current(name)
     local state = upstreams[name] or new_state(name)
     state.used_at = now
     if state.epoch ~= epoch or now >= state.recheck then
-        refresh(state, now)
+        serving.refresh(state, epoch, now)
     end
 
     return state
@@ -401,28 +214,28 @@ end
 -- is known.
 function _M.pick(state, request)
     local name = state.name
-    local serving = turn_of(state, ngx_now())
-    if not serving then
+    local version = serving.turn_of(state, ngx_now())
+    if not version then
         return nil, "upstream " .. name .. ": " .. state.why,
                "rejected_version"
     end
 
-    if serving.empty then
-        return nil, "upstream " .. name .. ": version " .. serving.version
+    if version.empty then
+        return nil, "upstream " .. name .. ": version " .. version.version
                     .. " has no peers: it was emptied by "
-                    .. (serving.by or "Lua"), "rejected_empty"
+                    .. (version.by or "Lua"), "rejected_empty"
     end
 
-    local peer = choose.peer(state, serving, request)
+    local peer = choose.peer(state, version, request)
 
-    if not serving.proven then
-        serving.proven = true
-        store.proven(name, serving.version)
+    if not version.proven then
+        version.proven = true
+        store.proven(name, version.version)
     end
 
     if not peer then
         return nil, "upstream " .. name .. ": no peer of version "
-                    .. serving.version .. " can be used", "rejected_bound"
+                    .. version.version .. " can be used", "rejected_bound"
     end
 
     return peer
