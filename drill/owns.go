@@ -62,6 +62,7 @@ var owns = map[string]own{
 	"negative-debugger":    {"negative", "a debugger holds a worker for 4 s: nothing may be done", negativeBy(debugger)},
 	"negative-paused":      {"negative", "agent and workers are paused for 4 s: nothing may be done", negativeBy(paused)},
 	"negative-frozen":      {"negative", "the cgroup of the workers is frozen for 4 s: nothing may be done", negativeFrozen},
+	"haproxy-lua":          {"haproxy-lua", "a thread of HAProxy hangs in Lua: told with place and server before HAProxy ends itself", func(*Scenario) {}},
 	"saturated":            {"saturated", "workers at full CPU that answer everything: nothing may be done", func(*Scenario) {}},
 	"stopped":              {"stopped", "a worker is stopped for 3 s and goes on: nothing may be done", func(*Scenario) {}},
 }
