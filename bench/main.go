@@ -34,7 +34,7 @@ func main() {
 		spin(os.Args[2])
 	}
 	var o options
-	only := flag.String("only", "capture,steady,timer,detect,recover,host,page", "the tables to print")
+	only := flag.String("only", "capture,steady,start,timer,detect,recover,host,page", "the tables to print")
 	flag.StringVar(&o.spinguard, "spinguard", "bin/spinguard", "the `program` to measure")
 	flag.DurationVar(&o.slice, "slice", 5*time.Second, "length of each capture")
 	flag.DurationVar(&o.steady, "steady", 30*time.Second, "how long the agent is measured")
@@ -44,7 +44,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	tables := map[string]func(context.Context, options) error{"capture": captureTable, "steady": steadyTable, "timer": timerTable,
+	tables := map[string]func(context.Context, options) error{"capture": captureTable, "steady": steadyTable, "start": startTable, "timer": timerTable,
 		"detect": detectTable, "recover": recoverTable, "host": hostTable, "page": pageTable}
 	for name := range strings.SplitSeq(*only, ",") {
 		table := tables[name]

@@ -65,9 +65,18 @@ func steadyCase(ctx context.Context, o options, t *table, name, path string) err
 	return nil
 }
 
-// startAgent starts an agent that sees these nginx only. Its files are in the
-// first one's folder.
+// startAgent starts an agent that sees these nginx only.
 func startAgent(ctx context.Context, o options, all ...*nginx) (*exec.Cmd, error) {
+	agent, err := agentCommand(ctx, o, all...)
+	if err != nil {
+		return nil, err
+	}
+	return agent, agent.Start()
+}
+
+// agentCommand prepares such an agent. Its files are in the first nginx's
+// folder.
+func agentCommand(ctx context.Context, o options, all ...*nginx) (*exec.Cmd, error) {
 	var masters []string
 	for _, n := range all {
 		masters = append(masters, strconv.Itoa(n.cmd.Process.Pid))
@@ -81,7 +90,7 @@ func startAgent(ctx context.Context, o options, all ...*nginx) (*exec.Cmd, error
 	}
 	agent := exec.CommandContext(ctx, o.spinguard, "agent", "--config", path)
 	agent.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	return agent, agent.Start()
+	return agent, nil
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -41,14 +41,20 @@ type Sampler struct {
 // Open loads the sampler and starts it at rate samples a second on each CPU.
 // It needs Linux 5.8 with BTF, and root or CAP_BPF with CAP_PERFMON. Errors
 // are *RefusedError.
-func Open(rate int) (_ *Sampler, err error) {
+func Open(rate int) (*Sampler, error) { return openSized(rate, ringSize(runtime.NumCPU())) }
+
+// OpenSmall does the same with the smallest ring that holds a few of the
+// deepest stacks: enough for one thread whose samples are read as they come.
+func OpenSmall(rate int) (*Sampler, error) { return openSized(rate, 1<<20) }
+
+func openSized(rate int, ring uint32) (_ *Sampler, err error) {
 	s := &Sampler{rate: rate, bursts: map[int]int{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
 		}
 	}()
-	if err := s.load(); err != nil {
+	if err := s.load(ring); err != nil {
 		return nil, thisHost().explain(stepLoad, err)
 	}
 	if s.reader, err = ringbuf.NewReader(s.objects.Ring); err != nil {
@@ -64,7 +70,7 @@ func Open(rate int) (_ *Sampler, err error) {
 	return s, nil
 }
 
-func (s *Sampler) load() error {
+func (s *Sampler) load(ring uint32) error {
 	// Kernels before 5.11 count maps as locked memory. Where the limit can't
 	// be raised, newer kernels do not need it: so the attempt may fail.
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
@@ -84,7 +90,7 @@ func (s *Sampler) load() error {
 	if err := spec.Variables["ns_ino"].Set(ns.Ino); err != nil {
 		return err
 	}
-	spec.Maps["ring"].MaxEntries = ringSize(runtime.NumCPU())
+	spec.Maps["ring"].MaxEntries = ring
 	return spec.LoadAndAssign(&s.objects, nil)
 }
 

@@ -19,10 +19,12 @@ import (
 type Source interface {
 	Watch(bpf.Watch) error
 	Unwatch(tid int) error
+	// Lost tells how many samples of a watched thread found no room, since it
+	// is watched.
+	Lost(tid int) (uint64, error)
 	// Read waits until the deadline and then returns os.ErrDeadlineExceeded,
 	// but only after all samples that are already there.
 	Read(deadline time.Time) (bpf.Sample, error)
-	Counters() (bpf.Counters, error)
 }
 
 // CaptureOptions say what to capture.
@@ -52,10 +54,6 @@ const rescan = 200 * time.Millisecond
 // returned in each case. The source must have no other reader meanwhile. An
 // error means that there is no profile.
 func Capture(ctx context.Context, source Source, p *Process, o CaptureOptions) (*profile.Profile, error) {
-	before, err := source.Counters()
-	if err != nil {
-		return nil, err
-	}
 	c := &capture{source: source, process: p, options: o, began: time.Now(), builder: NewBuilder(time.Now(), o.Period), watched: map[int]uint64{}, switches: p.SwitchesStacks()}
 	if err := c.threads(); err != nil {
 		return nil, err
@@ -69,11 +67,6 @@ func Capture(ctx context.Context, source Source, p *Process, o CaptureOptions) (
 		return nil, err
 	}
 	c.builder.SetDuration(time.Since(c.began))
-	after, err := source.Counters()
-	if err != nil {
-		return nil, err
-	}
-	c.builder.Lost("ring", after.LostRing-before.LostRing)
 	return c.builder.Profile()
 }
 
@@ -151,7 +144,11 @@ func (c *capture) watch(tid int, stackEnd uint64) error {
 
 func (c *capture) unwatch() {
 	for tid := range c.watched {
-		// A thread that is gone needs no unwatching.
+		if n, err := c.source.Lost(tid); err == nil && n > 0 {
+			c.builder.Lost("ring full", n)
+			c.builder.Comment(fmt.Sprintf("lost_ring_full_of_%d", tid), strconv.FormatUint(n, 10))
+		}
+		// A thread that is gone needs no unwatching. Its count goes with it.
 		_ = c.source.Unwatch(tid)
 	}
 }

@@ -1,37 +1,52 @@
 package watchdog
 
 import (
+	"fmt"
+
 	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/profiler"
 )
 
-// losses are samples that the sampler lost before anyone knew of which worker
-// they were. They are counted over all of them.
+// losses are samples that never reached the loop: of one worker those that
+// found the ring full, and over all workers those that could not be decoded,
+// since nobody knows whose they were.
 type losses struct {
 	ring, unreadable uint64
 }
 
-// losses reads the totals as they are now.
-func (a *Agent) losses() losses {
+// losses reads the totals of a worker as they are now.
+func (a *Agent) losses(w *worker) losses {
+	l := losses{unreadable: a.unreadable}
 	if a.sampler != nil {
-		if c, err := a.sampler.Counters(); err == nil {
-			a.counters = c
+		// A thread that can't be asked is gone: then the last word on it holds.
+		if n, err := a.sampler.Lost(w.TID); err == nil && n > w.ringLost {
+			a.recorder.Lost(w.recorded(), a.clock.mono(), "ring full", n-w.ringLost)
+			w.ringLost = n
 		}
 	}
-	return losses{ring: a.counters.LostRing, unreadable: a.unreadable}
+	l.ring = w.ringLost
+	return l
 }
 
-// lossesSince returns what was lost since the totals were those.
-func (a *Agent) lossesSince(then losses) losses {
-	now := a.losses()
-	return losses{ring: now.ring - then.ring, unreadable: now.unreadable - then.unreadable}
+// lossesSince returns what was lost of a worker since it was suspected.
+func (a *Agent) lossesSince(w *worker) losses {
+	now := a.losses(w)
+	return losses{ring: now.ring - w.lostAt.ring, unreadable: now.unreadable - w.lostAt.unreadable}
 }
 
-func (l losses) count(b *profiler.Builder) {
+// count adds the losses of one worker to a profile of several.
+func (l losses) count(b *profiler.Builder, w *worker) {
 	b.Lost("ring full", l.ring)
+	if l.ring > 0 {
+		b.Comment(fmt.Sprintf("lost_ring_full_of_%d", w.TID), fmt.Sprint(l.ring))
+	}
+}
+
+// countUnreadable adds those that may be of any worker.
+func (l losses) countUnreadable(b *profiler.Builder) {
 	b.Lost("unreadable record", l.unreadable)
-	if l.ring+l.unreadable > 0 {
-		b.Comment("scope_of_losses", "ring full and unreadable record: of all watched workers, not only of those shown")
+	if l.unreadable > 0 {
+		b.Comment("scope_of_losses", "unreadable record: of all watched workers, not only of those shown")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // profile as in incident.json.
 func TestAccountAddsUp(t *testing.T) {
 	w := &worker{dropped: 7, blind: 3}
+	w.TID = 4711
 	for range 5 {
 		w.recent = append(w.recent, sampled{weight: time.Millisecond, result: profiler.Result{Stack: stack.Stack{
 			Frames: []stack.Frame{{Function: "f"}, {Function: "nginx+0x10"}}, Truncated: "frame 2: no rule",
@@ -21,7 +22,9 @@ func TestAccountAddsUp(t *testing.T) {
 	}
 	b := profiler.NewBuilder(time.Unix(1000, 0), time.Millisecond)
 	w.fill(b, "runaway")
-	losses{ring: 11, unreadable: 2}.count(b)
+	l := losses{ring: 11, unreadable: 2}
+	l.count(b, w)
+	l.countUnreadable(b)
 	got := account(b, 499)
 	if got.Taken != got.Shown+got.LostAll() || got.Taken != 28 || got.Shown != 5 || got.Truncated != 5 || got.Unnamed == 0 {
 		t.Errorf("%+v", got)
@@ -30,6 +33,9 @@ func TestAccountAddsUp(t *testing.T) {
 	p, err := b.Profile()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Contains(p.Comments, "lost_ring_full_of_4711=11") {
+		t.Errorf("comments do not say whose samples found the ring full: %q", p.Comments)
 	}
 	for reason, n := range want {
 		if got.Lost[reason] != n || !slices.Contains(p.Comments, fmt.Sprintf("lost_%s=%d", reason, n)) {

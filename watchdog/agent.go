@@ -83,6 +83,7 @@ type Agent struct {
 	onDisk     int          // incidents, as last counted
 	countedAt  time.Duration
 	counters   bpf.Counters
+	sampled    bool   // a first sample has come
 	unreadable uint64 // records of the sampler that could not be decoded
 	lastLook   time.Duration
 	lastScan   time.Duration

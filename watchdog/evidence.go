@@ -148,9 +148,10 @@ func (a *Agent) capture(e *episode) error {
 	for _, m := range e.members {
 		if m.w != nil {
 			m.w.fill(b, string(m.verdict))
+			a.lossesSince(m.w).count(b, m.w)
 		}
 	}
-	a.lossesSince(w.lostAt).count(b)
+	a.lossesSince(w).countUnreadable(b)
 	now, err := b.Profile()
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"hash/maphash"
 
+	"go.uber.org/zap"
+
 	"github.com/spinguard/spinguard/balancer"
 	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
+	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
@@ -17,6 +20,10 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 	w := a.workers[s.TID]
 	if w == nil || w.PID != s.PID {
 		return false
+	}
+	if !a.sampled {
+		a.sampled = true
+		a.log.Info("first sample", zap.Int("pid", s.PID), zap.Int64("monotonic_ns", int64(s.When)))
 	}
 	a.readCrumb(w, s.Crumb)
 	w.unclassed += s.Weight
@@ -61,6 +68,7 @@ func (w *worker) starting() bool { return !w.Started && !w.serves }
 func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	r := w.process.Understand(s)
 	w.result = r
+	a.placeStack(w, s)
 	o.Activity = r.Lower()
 	window := procmem.Window{Addr: s.Stack.Addr, Data: s.Stack.Data}
 	memory := overlay(s, w.process.Memory())
@@ -80,6 +88,17 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
 	a.account(w, s)
 	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, request: w.request, hasReq: w.hasReq})
+}
+
+// placeStack tells the sampler where the stack of a thread ends, which only its
+// stack pointer shows. The end of a process's first stack is known to the kernel.
+func (a *Agent) placeStack(w *worker, s bpf.Sample) {
+	if w.TID == w.PID || w.watch.Switches || w.watch.StackEnd != 0 {
+		return
+	}
+	if w.watch.StackEnd = w.process.StackEnd(s.Registers[stack.RSP]); w.watch.StackEnd != 0 {
+		a.rewatch(w)
+	}
 }
 
 // unseen counts a sample of a suspected worker that no profile will show.

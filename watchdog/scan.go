@@ -62,6 +62,7 @@ func (a *Agent) meet(in *instance, info proxy.Worker) {
 		return
 	}
 	w.Exiting, w.Started, w.in = info.Exiting, info.Started, in
+	a.losses(w) // into the flight recorder
 	if w.slot == 0 {
 		a.findFiles(w)
 	}

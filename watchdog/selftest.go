@@ -44,7 +44,7 @@ func (a *Agent) selfTest(ctx context.Context) {
 
 // SelfTest runs the profiler's self-test with a sampler of its own.
 func SelfTest(ctx context.Context) (profiler.SelfTestReport, error) {
-	sampler, err := bpf.Open(selfTestRate)
+	sampler, err := bpf.OpenSmall(selfTestRate)
 	if err != nil {
 		return profiler.SelfTestReport{}, err
 	}

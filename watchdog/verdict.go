@@ -68,7 +68,7 @@ func (a *Agent) transition(w *worker, d judge.Decision) {
 		}
 		w.suspectedAt, w.cpuAt, w.delayAt = began, w.last.CPUTime, w.look.RunDelay
 		w.dropped, w.blind = 0, 0
-		w.lostAt = a.losses()
+		w.lostAt = a.losses(w)
 	case !bad:
 		w.suspectedAt, w.recent = 0, nil
 	}

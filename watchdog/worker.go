@@ -67,7 +67,8 @@ type worker struct {
 	recent      []sampled     // since it is suspected, else the last few
 	dropped     int           // samples since then that were not kept
 	blind       int           // samples since then that came without a stack
-	lostAt      losses        // what the sampler had lost of all workers then
+	lostAt      losses        // what the sampler had lost then
+	ringLost    uint64        // of its samples, as last counted
 	lockOwner   int
 	episode     *episode
 
