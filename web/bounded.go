@@ -3,7 +3,6 @@ package web
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -18,10 +17,7 @@ type bounded struct {
 func newBounded(n int) *bounded { return &bounded{most: n, seen: map[string]struct{}{}} }
 
 func (b *bounded) label(v string) string {
-	if len(v) > 128 {
-		v = v[:128]
-	}
-	v = strings.ToValidUTF8(v, "\uFFFD")
+	v = printable(v, 128) // also for who reads the metrics in a terminal
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.seen[v]; ok {

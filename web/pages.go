@@ -94,7 +94,7 @@ func (s *Server) failPage(w http.ResponseWriter, r *http.Request, err error) {
 	if code == http.StatusInternalServerError {
 		s.o.Log.Warn("request failed", zap.String("path", r.URL.Path), zap.Error(err))
 	}
-	s.render(w, code, "error", view{Title: http.StatusText(code), Tab: "error", Status: s.o.Source.Status(), Data: err.Error()})
+	s.render(w, code, "error", view{Title: http.StatusText(code), Tab: "error", Status: shownStatus(s.o.Source.Status()), Data: shown(err.Error())})
 }
 
 func (s *Server) overview(*http.Request) (view, error) {
@@ -107,7 +107,7 @@ func (s *Server) overview(*http.Request) (view, error) {
 		Incidents   []incident.Summary
 		Quarantines []api.Quarantine
 		Feed        []api.Event
-	}{s.rows(), list, s.quarantines(), newestFirst(s.o.Feed.Recent(), 12)}), nil
+	}{s.rows(), list, shownQuarantines(s.quarantines()), newestFirst(s.o.Feed.Recent(), 12)}), nil
 }
 
 func (s *Server) incidentList(r *http.Request) (view, error) {
@@ -126,11 +126,11 @@ func (s *Server) incidentList(r *http.Request) (view, error) {
 		Proxies  []api.Proxy
 		Older    string // address of the next page; empty: there is none
 		Newest   string // of the first page; empty: this is it
-	}{f, list, verdicts, s.o.Source.Status().Proxies, older(f, list), newest(f)}), nil
+	}{f, list, verdicts, shownStatus(s.o.Source.Status()).Proxies, older(f, list), newest(f)}), nil
 }
 
 func (s *Server) quarantinePage(*http.Request) (view, error) {
-	return s.view("Quarantines", "quarantines", s.quarantines()), nil
+	return s.view("Quarantines", "quarantines", shownQuarantines(s.quarantines())), nil
 }
 
 func (s *Server) settingsPage(*http.Request) (view, error) {
@@ -146,7 +146,7 @@ func (s *Server) feedPage(*http.Request) (view, error) {
 }
 
 func (s *Server) view(title, tab string, data any) view {
-	return view{Title: title, Tab: tab, Status: s.o.Source.Status(), Data: data}
+	return view{Title: title, Tab: tab, Status: shownStatus(s.o.Source.Status()), Data: data}
 }
 
 // reportPage shows the report live, with pictures from their own files, so

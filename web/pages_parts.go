@@ -73,7 +73,7 @@ func (s *Server) rows() []workerRow {
 			cpu[i], stall[i] = p.CPU, p.StallMS
 		}
 		most := max(300, slices.Max(append(stall, 0)))
-		rows = append(rows, workerRow{w, polyline(cpu, 1), polyline(stall, most), most})
+		rows = append(rows, workerRow{shownWorker(w), polyline(cpu, 1), polyline(stall, most), most})
 	}
 	return rows
 }
@@ -91,7 +91,7 @@ func polyline(values []float64, most float64) string {
 
 func newestFirst(list []api.Event, n int) []api.Event {
 	slices.Reverse(list)
-	return list[:min(n, len(list))]
+	return shownEvents(list[:min(n, len(list))])
 }
 
 func notFound(path string) error { return fmt.Errorf("%w: page %s", ErrNotFound, quoted(path)) }

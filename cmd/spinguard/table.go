@@ -7,6 +7,9 @@ import (
 	"unicode"
 )
 
+// maxCell is the width of the widest column, in characters. JSON has the whole.
+const maxCell = 400
+
 // table prints rows in columns that are as wide as their widest cell. Cells
 // may come from the memory of a proxy: what a terminal would obey is replaced.
 func table(w io.Writer, rows [][]string) {
@@ -16,13 +19,13 @@ func table(w io.Writer, rows [][]string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], len([]rune(printable(cell))))
+			widths[i] = max(widths[i], len([]rune(shortened(cell))))
 		}
 	}
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
-			cell = printable(cell)
+			cell = shortened(cell)
 			line.WriteString(cell)
 			if i < len(row)-1 {
 				line.WriteString(strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
@@ -31,6 +34,8 @@ func table(w io.Writer, rows [][]string) {
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
+
+func shortened(s string) string { return printable(cut(s, maxCell)) }
 
 // printable replaces control characters and invalid text.
 func printable(s string) string {
