@@ -48,6 +48,8 @@ type Frame struct {
 	Found         Method          // how the caller was found
 	LeftOut       int             // so many frames were left out between this one and the one before
 	Registers     stack.Registers // as they were in this frame, where known
+
+	record bool // arm64: only the frame record is known, the stack pointer is a lower bound
 }
 
 // Lookup returns the address to name the frame by.

@@ -1,10 +1,9 @@
 package unwind
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-
-	"github.com/spinguard/spinguard/profiler/stack"
 )
 
 var errImplausible = errors.New("implausible")
@@ -18,7 +17,7 @@ func (w *walk) withoutRules(f *Frame, r *region) (Frame, error) {
 		return next, nil
 	}
 	if !f.ReturnAddress {
-		if next, err := w.returnOnTop(f); err == nil {
+		if next, err := w.returnOnTop(f, r); err == nil {
 			return next, nil
 		}
 		if next, err := w.inPrologue(f, r); err == nil {
@@ -47,9 +46,9 @@ func (w *walk) atEntry(f *Frame, r *region) bool {
 
 // returnOnTop takes the word at the stack pointer as return address: right for
 // leaf code that made no frame.
-func (w *walk) returnOnTop(f *Frame) (Frame, error) {
+func (w *walk) returnOnTop(f *Frame, r *region) (Frame, error) {
 	if w.arch.link >= 0 {
-		return w.byLink(f)
+		return w.byLink(f, r)
 	}
 	sp := f.Registers.Value[w.arch.sp]
 	ra, err := w.mem.word(sp)
@@ -78,12 +77,13 @@ func (w *walk) inPrologue(f *Frame, r *region) (Frame, error) {
 }
 
 // byLink takes the return address of an arm64 leaf from its register.
-func (w *walk) byLink(f *Frame) (Frame, error) {
+func (w *walk) byLink(f *Frame, r *region) (Frame, error) {
 	ra, ok := f.Registers.Get(w.arch.link)
-	if !ok || !w.plausible(ra&w.arch.addrMask) {
+	pushed, holds := w.linkHolds(f, r)
+	if !ok || !holds || !w.plausible(ra&w.arch.addrMask) {
 		return Frame{}, errImplausible
 	}
-	return w.step(f, w.after(f, ra&w.arch.addrMask), f.Registers.Value[w.arch.sp], ReturnOnTop)
+	return w.step(f, w.after(f, ra&w.arch.addrMask), f.Registers.Value[w.arch.sp]+pushed, ReturnOnTop)
 }
 
 // after returns the caller's frame with the registers that calls keep.
@@ -120,26 +120,21 @@ func (w *walk) byFramePointer(f *Frame, r *region) (Frame, error) {
 	next := w.after(f, ra&w.arch.addrMask)
 	next.Registers.Known &= bits(w.arch.pc)
 	next.Registers.Set(w.arch.fp, saved)
+	next.record = w.arch.link >= 0
 	return w.step(f, next, fp+16, FramePointer)
 }
 
-// bySignalTrampoline knows the x86-64 code that returns from a signal handler
-// (mov $15, %rax; syscall): musl has no rules for it. The interrupted
-// registers lie in the ucontext at the stack pointer.
+// bySignalTrampoline knows the code that returns from a signal handler: musl
+// and some kernels have no rules for it. The interrupted registers lie in the
+// ucontext above the stack pointer.
 func (w *walk) bySignalTrampoline(f *Frame, r *region) (Frame, error) {
-	code := [...]byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
-	var found [len(code)]byte
-	if w.arch != &amd64 || !f.ReturnAddress || w.readCode(r, f.PC, found[:]) != nil || found != code {
+	code := make([]byte, len(w.arch.trampoline))
+	if !f.ReturnAddress || w.readCode(r, f.PC, code) != nil || !bytes.Equal(code, w.arch.trampoline) {
 		return Frame{}, errImplausible
 	}
-	const gregs = 40
-	order := [...]int{
-		stack.R8, stack.R9, stack.R10, stack.R11, stack.R12, stack.R13, stack.R14, stack.R15, stack.RDI,
-		stack.RSI, stack.RBP, stack.RBX, stack.RDX, stack.RAX, stack.RCX, stack.RSP, stack.RIP,
-	}
-	at := f.Registers.Value[stack.RSP] + gregs
+	at := f.Registers.Value[w.arch.sp] + w.arch.saved
 	next := Frame{}
-	for i, reg := range order {
+	for i, reg := range w.arch.savedRegs {
 		v, err := w.mem.word(at + uint64(i)*8)
 		if err != nil {
 			return Frame{}, err
@@ -147,5 +142,5 @@ func (w *walk) bySignalTrampoline(f *Frame, r *region) (Frame, error) {
 		next.Registers.Set(reg, v)
 	}
 	f.Signal = true
-	return w.step(f, next, next.Registers.Value[stack.RSP], Trampoline)
+	return w.step(f, next, next.Registers.Value[w.arch.sp], Trampoline)
 }

@@ -111,9 +111,3 @@ func indirectLength(modrm, sib byte) int {
 	}
 	return length
 }
-
-// isCallARM64 knows BL, BLR and the BLR forms that authenticate.
-func isCallARM64(b [4]byte) bool {
-	insn := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-	return insn&0xfc000000 == 0x94000000 || insn&0xfffffc1f == 0xd63f0000 || insn&0xfefff800 == 0xd63f0800
-}

@@ -33,7 +33,7 @@ func (w *walk) byRules(f *Frame, r *region, function *cfi.Function) (Frame, erro
 		f.Found = Rules
 		return Frame{}, errEntry
 	}
-	cfa, err := w.value(f, r, row.CFA, 0)
+	cfa, err := w.frameAddress(f, r, row)
 	if err != nil {
 		if errors.Is(err, errUnknown) {
 			if next, scanErr := w.scanRow(f, r, row, function.ReturnReg); scanErr == nil {
@@ -44,9 +44,23 @@ func (w *walk) byRules(f *Frame, r *region, function *cfi.Function) (Frame, erro
 	}
 	next, err := w.applyRow(f, r, row, function.ReturnReg, cfa)
 	if err != nil {
+		if w.arch.link >= 0 && !f.ReturnAddress { // taken off the stack already
+			if next, linkErr := w.byLink(f, r); linkErr == nil {
+				return next, nil
+			}
+		}
 		return Frame{}, err
 	}
-	return w.step(f, next, cfa, Rules)
+	return w.step(f, next, cfa+w.arch.pushedByPLT(function), Rules)
+}
+
+// frameAddress works out the CFA of a frame. Where only a frame record is
+// known, it follows from where the function keeps that.
+func (w *walk) frameAddress(f *Frame, r *region, row *cfi.Row) (uint64, error) {
+	if kept := row.Rule(uint8(w.arch.fp)); f.record && kept.Op == cfi.Offset {
+		return f.Registers.Value[w.arch.fp] - uint64(kept.N), nil
+	}
+	return w.value(f, r, row.CFA, 0)
 }
 
 // applyRow works out the caller's registers from a CFA.

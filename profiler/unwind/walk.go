@@ -83,7 +83,7 @@ func (w *walk) caller(f *Frame) (Frame, error) {
 // step makes the caller's frame, checked for progress.
 func (w *walk) step(f *Frame, next Frame, cfa uint64, found Method) (Frame, error) {
 	sp := f.Registers.Value[w.arch.sp]
-	forward := cfa > sp || cfa == sp && w.arch.link >= 0 && len(w.frames) == 1
+	forward := cfa > sp || cfa == sp && w.arch.link >= 0 && !f.ReturnAddress // a leaf without a frame
 	if !forward && !f.Signal {
 		if found != FramePointer || w.jumps == maxJumps {
 			return Frame{}, fmt.Errorf("stack does not grow: CFA %#x at stack pointer %#x", cfa, sp)
@@ -103,10 +103,16 @@ func (w *walk) step(f *Frame, next Frame, cfa uint64, found Method) (Frame, erro
 const maxJumps = 8
 
 // fromNowhere handles a program counter that is in no code: a call through a
-// bad pointer, whose return address is still on top.
+// bad pointer, whose return address is still on top, or the first instruction
+// of a page that holds the signal trampoline alone.
 func (w *walk) fromNowhere(f *Frame) (Frame, error) {
+	if r := w.u.region(f.PC); r != nil {
+		if next, err := w.bySignalTrampoline(f, r); err == nil {
+			return next, nil
+		}
+	}
 	if !f.ReturnAddress && !f.Signal {
-		if next, err := w.returnOnTop(f); err == nil {
+		if next, err := w.returnOnTop(f, nil); err == nil {
 			return next, nil
 		}
 	}
