@@ -55,13 +55,13 @@ func TestQuickstart(t *testing.T) {
 	}
 	for _, need := range []string{"unshare", "nginx", "curl", repo + "/build/tools/nfpm"} {
 		if _, err := exec.LookPath(need); err != nil {
-			t.Skipf("no %s", need)
+			lacks(t, "no "+need)
 		}
 	}
 	dir := t.TempDir()
 	const names = "-m"
 	if exec.Command("unshare", names, "sh", "-ec", `mount -t tmpfs none "$1"; mkdir "$1/u" "$1/w" "$1/r"; mount -t overlay overlay -o lowerdir=/,upperdir="$1/u",workdir="$1/w" "$1/r"`, "sh", dir).Run() != nil {
-		t.Skip("no overlay of the root")
+		lacks(t, "no overlay of the root")
 	}
 	var script strings.Builder
 	script.WriteString("trap 'for p in $(jobs -p); do kill $p; done; nginx -c /tmp/shop/nginx.conf -s quit 2>/dev/null || true' EXIT\n")
@@ -112,4 +112,14 @@ func TestTranslationsHaveTheSameCommands(t *testing.T) {
 	if len(want) == 0 || strings.Join(want, "--\n") != strings.Join(got, "--\n") {
 		t.Errorf("the blocks of quickstart.zh-CN.md differ from those of quickstart.md")
 	}
+}
+
+// lacks skips a test for want of something, or fails it where nothing may be
+// skipped.
+func lacks(t *testing.T, what ...any) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
 }

@@ -15,7 +15,7 @@ import (
 func TestRealNginx(t *testing.T) {
 	nginx, err := exec.LookPath("nginx")
 	if err != nil || os.Getuid() != 0 {
-		t.Skip("no nginx, or not root")
+		lacks(t, "no nginx, or not root")
 	}
 	dir := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,4 +54,14 @@ func TestRealNginx(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+}
+
+// lacks skips a test for want of something, or fails it where nothing may be
+// skipped.
+func lacks(t *testing.T, what ...any) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
 }

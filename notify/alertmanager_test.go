@@ -65,7 +65,7 @@ func until(t *testing.T, base string, n int) []gotAlert {
 // refusal a second one, and both end with the incident.
 func TestRealAlertmanager(t *testing.T) {
 	if _, err := exec.LookPath("prometheus-alertmanager"); err != nil {
-		t.Skip("no prometheus-alertmanager")
+		lacks(t, "no prometheus-alertmanager")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,4 +109,14 @@ func laterEnd(list []gotAlert, than time.Time) bool {
 		}
 	}
 	return false
+}
+
+// lacks skips a test for want of something, or fails it where nothing may be
+// skipped.
+func lacks(t *testing.T, what ...any) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
 }

@@ -14,7 +14,7 @@ func build(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"../../build/tools/nfpm", "../../bin/spinguard"} {
 		if _, err := os.Stat(name); err != nil {
-			t.Skipf("no %s: make package", name)
+			lacks(t, "no "+name+": make package")
 		}
 	}
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func sh(t *testing.T, script string) string {
 // out again, in a root of its own.
 func TestInstallUpgradePurge(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root")
+		lacks(t, "not root")
 	}
 	deb, root := build(t), t.TempDir()
 	sh(t, "mkdir -p "+root+"/var/lib/dpkg/info "+root+"/var/lib/dpkg/updates && touch "+root+"/var/lib/dpkg/status")
@@ -87,7 +87,7 @@ func TestInstallUpgradePurge(t *testing.T) {
 // namespace whose /run looks like systemd's and whose systemctl only writes.
 func TestScriptsTouchOnlyTheAgent(t *testing.T) {
 	if exec.Command("unshare", "-m", "true").Run() != nil {
-		t.Skip("no mount namespaces")
+		lacks(t, "no mount namespaces")
 	}
 	dir := t.TempDir()
 	fake := "#!/bin/sh\necho \"${0##*/} $*\" >>" + dir + "/calls\n"
@@ -113,4 +113,14 @@ func TestScriptsTouchOnlyTheAgent(t *testing.T) {
 			t.Errorf("%s %s:\n%swant:\n%s", test.script, test.args, got, test.want)
 		}
 	}
+}
+
+// lacks skips a test for want of something, or fails it where nothing may be
+// skipped.
+func lacks(t *testing.T, what ...any) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		t.Fatal(what...)
+	}
+	t.Skip(what...)
 }
