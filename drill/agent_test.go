@@ -65,6 +65,7 @@ func TestDrillsWithTheAgent(t *testing.T) {
 		{"gcd-nan", ModeEnforce},
 		{"gcd-nan-nojit", ModeObserve},
 		{"os-execute", ModeEnforce},
+		{"haproxy-lua", ModeEnforce},
 		{"stopped", ModeEnforce},
 	} {
 		t.Run(tt.name+" "+tt.mode, func(t *testing.T) {
