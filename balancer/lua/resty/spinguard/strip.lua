@@ -16,8 +16,8 @@ local fill = ffi.fill
 local floor = math.floor
 
 
-local STEPS = 8           -- that a pick goes on; it uses up about four
-local AHEAD = 16          -- picks that are served at once
+local STEPS = 5           -- that a pick goes on; it uses up about four
+local AHEAD = 32          -- picks that are served at once
 local KEPT = 65536        -- a lap of no more turns is kept
 local LEAST = 16          -- slots of a block; else one for each peer
 local SMALL = 256         -- peers whose tools to write with are kept
