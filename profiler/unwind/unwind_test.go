@@ -178,7 +178,7 @@ func TestCutWindow(t *testing.T) {
 	cut := whole[2].CFA - regs.SP() - 8
 	window.Data = window.Data[:cut]
 	frames, truncated := x.unwind.Unwind(regs, window, nil)
-	if len(frames) != 3 || !strings.HasPrefix(truncated, "frame 2: ") || !strings.Contains(truncated, "not copied") {
+	if len(frames) != 3 || !strings.HasPrefix(truncated, "frame 2: ") || !strings.Contains(truncated, "cut window") {
 		t.Errorf("%d frames, %q", len(frames), truncated)
 	}
 }
