@@ -216,7 +216,7 @@ func TestTakesAServerOutOfHAProxy(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	inc := onlyIncident(t, a)
-	if inc.Verdict != "runaway" || inc.WorkersEvicted != 0 || inc.Timeline.Quarantined == nil || !strings.Contains(strings.Join(inc.Evidence.Frames, " "), "lua") {
+	if inc.Verdict != "runaway" || inc.WorkersEvicted != 0 || inc.Timeline.Quarantined == nil || !strings.Contains(strings.Join(inc.Evidence.Frames, " "), "(slow.lua:2)") {
 		t.Errorf("incident %s, evicted %d, timeline %+v, frames %q", inc.Verdict, inc.WorkersEvicted, inc.Timeline, inc.Evidence.Frames)
 	}
 	h.ended() // its own watchdog ends it
