@@ -49,17 +49,19 @@ func listIncidents(e env, c *client.Client, limit int, asJSON bool) error {
 		fmt.Fprintln(e.stdout, "no incidents")
 		return nil
 	}
-	rows := [][]string{{"ID", "BEGAN", "PROXY", "VERDICT", "OUTCOME", "STUCK", "EVICTED", "REQUEST"}}
+	// The id tells when, too, so what matters most fits into 80 columns.
+	rows := [][]string{{"ID", "VERDICT", "OUTCOME", "PROXY", "STUCK", "EVICTED", "BEGAN", "REQUEST"}}
 	for _, s := range list {
 		outcome := string(s.Outcome)
 		if s.Ended == nil {
 			outcome = "open"
 		}
-		rows = append(rows, []string{s.ID, s.Began.Local().Format(time.DateTime), s.Proxy, s.Verdict, outcome,
-			fmt.Sprint(s.WorkersStuck), fmt.Sprint(s.WorkersEvicted), dash(s.Request)})
+		rows = append(rows, []string{s.ID, s.Verdict, outcome, s.Proxy,
+			fmt.Sprint(s.WorkersStuck), fmt.Sprint(s.WorkersEvicted), s.Began.Local().Format(time.DateTime), dash(s.Request)})
 	}
-	table(e.stdout, rows)
-	return nil
+	var text bytes.Buffer
+	table(&text, rows)
+	return e.show(e.fit(text.String()))
 }
 
 func showIncident(e env, c *client.Client, id string, asJSON bool) error {

@@ -23,6 +23,20 @@ func (e env) show(text string) error {
 	return err
 }
 
+// fit cuts the lines of a table to the width of the terminal, where a line that
+// wraps would spoil the columns. In a pipe or file nothing is cut.
+func (e env) fit(text string) string {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if !e.terminal || err != nil {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = cut(lines[i], width)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // page hands the text to PAGER, or to less, and says whether that worked.
 // PAGER may have arguments, so a shell reads it, as man and git do.
 func (e env) page(text string) bool {

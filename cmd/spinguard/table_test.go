@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/spinguard/spinguard/incident"
@@ -29,6 +30,17 @@ func TestWorkersFitTheWidth(t *testing.T) {
 	printWorkers(env{}, &out, list, 0)
 	if !bytes.Contains(out.Bytes(), []byte("shop version 2")) || bytes.Contains(out.Bytes(), []byte("\x1b")) {
 		t.Errorf("in a pipe: %s", out.String())
+	}
+}
+
+func TestTheWorstIsAtTheTop(t *testing.T) {
+	list := worstFirst([]api.WorkerStatus{{PID: 1, Verdict: "healthy"}, {PID: 2, Verdict: "saturated"}, {PID: 3, Verdict: "healthy"}, {PID: 4, Verdict: "blocked"}, {PID: 5, Verdict: "runaway"}})
+	var order []int
+	for _, w := range list {
+		order = append(order, w.PID)
+	}
+	if want := []int{4, 5, 2, 1, 3}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
 	}
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,7 +89,7 @@ func drawWorkers(e env, c *client.Client, page *bytes.Buffer, width int) {
 			head := fmt.Sprintf("%s  %s  mode %s  %d samples  agent %.1f s CPU, %d MB  Ctrl-C ends", time.Now().Format(time.TimeOnly), printable(status.Node),
 				status.Mode, status.Samples, status.CPUSeconds, status.ResidentBytes>>20)
 			fmt.Fprintf(page, "%s\n\n", cut(head, width))
-			printWorkers(e, page, list, width)
+			printWorkers(e, page, worstFirst(list), width)
 			if top, err := c.Classes(ctx); err == nil {
 				printClasses(e, page, top, width)
 			}
@@ -96,6 +98,22 @@ func drawWorkers(e env, c *client.Client, page *bytes.Buffer, width int) {
 	if err != nil {
 		fmt.Fprintln(page, e.paint(red, cut(err.Error(), width)))
 	}
+}
+
+// worstFirst puts the workers that are not healthy at the top: a small terminal
+// must not hide the stuck one behind a hundred that are well.
+func worstFirst(list []api.WorkerStatus) []api.WorkerStatus {
+	rank := func(w api.WorkerStatus) int {
+		switch w.Verdict {
+		case "healthy":
+			return 2
+		case "saturated", "suspect":
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b api.WorkerStatus) int { return cmp.Compare(rank(a), rank(b)) })
+	return list
 }
 
 // printWorkers prints one line a worker, cut to the width; 0: not cut.
