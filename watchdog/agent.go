@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +95,11 @@ type Agent struct {
 // sampler. Without BPF it runs in a degraded mode that sees blocked workers
 // only, and says so. Close it.
 func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err error) {
+	// What lives is a few megabytes: to let it double before it is collected
+	// takes more memory than collecting it sooner takes time.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
 		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),

@@ -18,11 +18,18 @@ import (
 const (
 	selfTestRate = 499
 	selfTestFor  = 10 * time.Second
+	// It waits a moment, so that the first samples of the workers do not.
+	selfTestDelay = 500 * time.Millisecond
 )
 
 // selfTest unwinds a known child of this program on this very kernel, and says
 // what works. It runs beside the loop: a slow host must not delay the watch.
 func (a *Agent) selfTest(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(selfTestDelay):
+	}
 	ctx, cancel := context.WithTimeout(ctx, selfTestFor)
 	defer cancel()
 	report, err := SelfTest(ctx)
