@@ -25,6 +25,11 @@ type nightBackend struct {
 
 func (b *nightBackend) start() error {
 	ln, err := net.Listen("tcp", b.addr)
+	// Some program that looks for free ports may just be trying this one.
+	for i := 0; err != nil && i < 50; i++ {
+		time.Sleep(10 * time.Millisecond)
+		ln, err = net.Listen("tcp", b.addr)
+	}
 	if err != nil {
 		return fmt.Errorf("backend: %w", err)
 	}
