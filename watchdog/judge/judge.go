@@ -200,7 +200,7 @@ func (s *State) wish(d *Decision, l Limits) {
 	bad := s.verdict != Healthy && s.verdict != Saturated
 	d.Burst = bad && s.verdict != Blocked && s.verdict != Spinning
 	d.Count = s.clock.still >= l.Suspect || s.window.doubtful() || s.verdict == Spinning
-	d.Close = bad || d.Count || s.window.busy()
+	d.Close = bad || d.Count || s.window.busy() || s.window.one.lingers(s.last.Now)
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -201,6 +201,8 @@ func TestJudge(t *testing.T) {
 		{"busy with streams that are no requests", func(w *world) { spin(w, 90*time.Second, 10_000, 3, 0) }, Saturated, []Verdict{Spinning}},
 		{"busy with requests of few calls", func(w *world) { spin(w, 6*time.Second, 10_000, 2, 1) }, Saturated, []Verdict{Spinning}},
 		{"busy with long work between its turns", func(w *world) { spin(w, 6*time.Second, 300, 1, 0) }, Saturated, []Verdict{Spinning}},
+		{"tries again and again, with short sleeps", func(w *world) { retries(w, false) }, Spinning, []Verdict{Runaway, Saturated}},
+		{"one long answer, with short sleeps", func(w *world) { retries(w, true) }, Healthy, []Verdict{Spinning, Saturated}},
 		{"sends one big answer", func(w *world) {
 			w.run(6*time.Second, steady, 1, func(i int) {
 				w.o.Progress++
@@ -249,6 +251,25 @@ func spinAt(w *world, d time.Duration, turns, calls float64, requests int, share
 		made += n * calls
 		w.o.EventWaits += uint64(n)
 		w.o.Syscalls = uint64(made)
+	})
+}
+
+// retries has one request at work for nine seconds of the wall at a seventh of a
+// CPU. Only some samples come with a stack unless the judge asks for them.
+func retries(w *world, moves bool) {
+	w.run(9*time.Second*15/100, steady, 0.15, func(i int) {
+		w.o.Progress++
+		w.o.Voluntary += 30
+		w.o.Request, w.o.Activity, w.o.Motion = 0, 0, 0
+		if w.last.Close || i%3 == 0 {
+			w.o.Request, w.o.Activity = 7, uint64(1+i%3)
+			if moves {
+				w.o.Motion = uint64(i)
+			}
+		}
+		w.o.Counting = w.last.Count
+		w.o.EventWaits += 100
+		w.o.Syscalls += 600
 	})
 }
 

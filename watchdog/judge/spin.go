@@ -74,3 +74,26 @@ func (e *empty) text(w *window, o Observation) string {
 	return fmt.Sprintf("%.0f turns of the loop in a second of CPU, at %.0f %% CPU, with %.1f system calls in each and no request for %s",
 		turns, 100*w.share, calls, ms(o.Now-e.since))
 }
+
+// lingerer is the request that every sample shows, although its client's
+// connection does not move. A loop that spins with short sleeps in between is
+// not at full CPU, so few of its samples come with a stack: this is what they
+// show then, and the reason to look closer.
+type lingerer struct {
+	request, motion uint64
+	since, seen     time.Duration // Now of the first and of the last sample
+	samples         int
+}
+
+func (r *lingerer) see(o Observation) {
+	if o.Request != r.request || o.Motion != r.motion {
+		*r = lingerer{request: o.Request, motion: o.Motion, since: o.Now}
+	}
+	r.seen = o.Now
+	r.samples++
+}
+
+func (r *lingerer) lingers(now time.Duration) bool {
+	const least, length = 4, 1500 * time.Millisecond
+	return r.samples >= least && r.seen-r.since >= length && now-r.seen < time.Second
+}

@@ -46,6 +46,7 @@ type window struct {
 	doubt   bool // one request took it all, without moving on
 	repeats int
 	empty   empty
+	one     lingerer
 }
 
 // span is how far a total grew.
@@ -67,7 +68,7 @@ func (s span) next() span            { return span{s.to, s.to} }
 // restart begins a new window and keeps what the last ones said.
 func (w *window) restart(o Observation) {
 	*w = window{from: o, delays: w.delays.next(), throttled: w.throttled.next(), lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
-		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats, empty: w.empty}
+		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats, empty: w.empty, one: w.one}
 	w.empty.begin()
 	w.empty.add(o)
 }
@@ -114,6 +115,7 @@ func (w *window) vote(o Observation) {
 	if o.Request == 0 {
 		return
 	}
+	w.one.see(o)
 	w.withReq++
 	switch {
 	case o.Request == w.request:
@@ -151,7 +153,7 @@ func (w *window) verdict(o Observation, l Limits) (Verdict, string) {
 	}
 	if length := o.Now - w.from.Now; length >= windowLength {
 		w.measure(o)
-		if w.samples >= windowSamples || length >= windowLongest || !w.full {
+		if w.samples >= windowSamples || length >= windowLongest || !w.full && !w.one.lingers(o.Now) {
 			w.close(o, l)
 			w.restart(o)
 		}
