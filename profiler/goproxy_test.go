@@ -147,7 +147,7 @@ func captureStacks(t *testing.T, pid int, d time.Duration) (total int, cut map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	got, err := Capture(context.Background(), s, p, CaptureOptions{Duration: d, Period: time.Second / testRate})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -297,7 +298,7 @@ func TestWaysToTakeAServerOut(t *testing.T) {
 		if hold.Weight, err = takeOut(addresses, hold); err != nil || !out(first(), how) || hold.Weight != 7 {
 			t.Errorf("%q: %+v, %v", how, first(), err)
 		}
-		if _, err := takeOut(addresses, hold); err != errNotOurs {
+		if _, err := takeOut(addresses, hold); !errors.Is(err, errNotOurs) {
 			t.Errorf("%q twice: %v", how, err)
 		}
 		for range 2 { // what is back is left alone

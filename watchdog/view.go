@@ -125,7 +125,7 @@ func (a *Agent) Status() api.Status {
 	}
 	return api.Status{
 		SelfTest: test, SelfTestFailed: failed,
-		Version:  a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
+		Version: a.version, Node: a.settings.Load().Node, Mode: string(a.settings.Load().Mode), Started: a.started, UptimeSeconds: now.Sub(a.started).Seconds(),
 		CPUSeconds: ownCPU().Seconds(), ResidentBytes: ownMemory(), Samples: v.samples, Lost: v.lost, Sampler: a.samplerState(),
 		Incidents: v.incidents, Proxies: v.proxies,
 	}

@@ -122,7 +122,12 @@ func serveHostile(t *testing.T, name string) (socket string, ask func(string) st
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() { cancel(); <-served })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
 	return socket, func(path string) string {
 		r := httptest.NewRequest("GET", "http://spinguard"+path, nil)
 		w := httptest.NewRecorder()

@@ -93,7 +93,7 @@ func TestCertificateOnHangup(t *testing.T) {
 		if err != nil {
 			return 0
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	a.eventually("the first certificate is served", func() bool { return serial() == 7 })

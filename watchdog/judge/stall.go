@@ -42,7 +42,7 @@ const leastLooks = 3
 // restart begins a new standstill now.
 func (s *State) restart(o Observation) {
 	s.stall = stall{lastLook: o.Now, delayFrom: s.runDelay}
-	s.stall.stretch.restart(o)
+	s.stall.restart(o)
 }
 
 // progress moves the stall's clocks on. It returns the length of the
