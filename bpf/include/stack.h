@@ -58,6 +58,7 @@ static __always_inline int step(const struct header *h, const struct watch *w, v
 static __always_inline void send_further(const struct header *h, const struct watch *w, __u64 bp, __u64 end)
 {
 	struct further *x = only(&scratch_further);
+	int i = 0;
 
 	if (!x)
 		return;
@@ -68,9 +69,11 @@ static __always_inline void send_further(const struct header *h, const struct wa
 	x->len = h->stack_len;
 	x->frame = bp;
 	x->count = 0;
-	for (int i = 0; i < STEPS_MAX; i++)
+	/* The way back must be a jump: see loops_test.go. */
+	do {
 		if (step(h, w, x, end))
 			return;
+	} while (++i < STEPS_MAX);
 }
 
 #endif
