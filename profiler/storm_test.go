@@ -180,6 +180,11 @@ func TestReloadStorm(t *testing.T) {
 	s.run(t.Context(), length/3)
 	openBefore, before := s.left()
 	s.run(t.Context(), length-length/3)
+	for range 6 { // a crowded machine gives fewer samples
+		if s.samples < 500 || s.frames < 500 {
+			s.run(t.Context(), length)
+		}
+	}
 	openAfter, after := s.left()
 	report := fmt.Sprintf("%d workers opened, %d samples (%d more of exiting workers), %d Lua frames, %.2f %% whole, heap %d kB then %d kB, %d and %d descriptors",
 		s.opened, s.samples, s.exiting, s.frames, 100*float64(s.whole)/float64(max(s.samples, 1)), before>>10, after>>10, openBefore, openAfter)
