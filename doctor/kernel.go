@@ -21,7 +21,7 @@ func Sampler() Finding {
 // Kernel checks the settings of the kernel that hurt load balancers.
 func (h Host) Kernel() []Finding {
 	var list []Finding
-	for _, check := range []func() (Finding, bool){h.release, h.btf, h.lockdown, h.yama, h.sampleRate, h.paranoia, h.capabilities, h.somaxconn, h.synBacklog, h.portRange, h.recycle, h.conntrack} {
+	for _, check := range []func() (Finding, bool){h.release, h.btf, h.lockdown, h.cgroups, h.yama, h.sampleRate, h.paranoia, h.capabilities, h.somaxconn, h.synBacklog, h.portRange, h.recycle, h.conntrack} {
 		if f, ok := check(); ok {
 			list = append(list, f)
 		}

@@ -1,36 +1,51 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spinguard/spinguard/doctor/nginxconf"
 	"github.com/spinguard/spinguard/proxy"
 )
 
-// configuration checks the settings of an nginx, in its files as its master
-// sees them.
-func (h Host) configuration(p proxy.Proxy) []Finding {
-	if p.Kind != proxy.Nginx || p.ConfPath == "" {
-		return nil
+// nginxFiles reads the configuration of an nginx as its master sees it.
+func nginxFiles(p proxy.Proxy) ([]nginxconf.Directive, nginxconf.Reader, error) {
+	r := rootReader(fmt.Sprintf("/proc/%d/root", p.Master))
+	if p.ConfPath == "" {
+		return nil, r, errors.New("the path of its configuration is not known")
 	}
 	file := p.ConfPath
 	if !path.IsAbs(file) {
 		file = path.Join(p.Prefix, file)
 	}
-	list, err := nginxconf.Parse(rootReader(fmt.Sprintf("/proc/%d/root", p.Master)), file)
+	list, err := nginxconf.Parse(r, file)
+	return list, r, err
+}
+
+// configuration checks the settings of an nginx, whether its library is the
+// agent's, and whether what it does can be refused.
+func (h Host) configuration(p proxy.Proxy, q quarantineFacts) []Finding {
+	list, r, err := nginxFiles(p)
+	q.required, q.unread = requiredAt(list, r, p.Prefix), err != nil
+	out := []Finding{q.finding(p.Name)}
+	if q.lua {
+		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.Master))
+		out = append(out, library(p.Name, r, luaPath(list, strings.TrimSuffix(p.Prefix, "/"), cwd), q.required != "" || q.ledger != ""))
+	}
 	if err != nil {
-		return []Finding{{Check: p.Name + " configuration", Level: Warn, Found: err.Error(), Why: "its settings can't be checked", Remedy: "nginx -t says whether it is whole"}}
+		return append(out, Finding{Check: p.Name + " configuration", Level: Warn, Found: err.Error(), Why: "its settings can't be checked", Remedy: "nginx -t says whether it is whole"})
 	}
 	handles := 0
 	if len(p.Workers) > 0 {
 		handles, _ = openFiles(p.Workers[0].PID)
 	}
 	somaxconn, _ := h.number("/proc/sys/net/core/somaxconn")
-	return CheckNginx(p.Name, list, Limits{OpenFiles: handles, Somaxconn: somaxconn})
+	return append(out, CheckNginx(p.Name, list, Limits{OpenFiles: handles, Somaxconn: somaxconn})...)
 }
 
 // maxFile bounds one file of a configuration.

@@ -9,8 +9,9 @@ import (
 )
 
 // Proxies checks each proxy that runs: what was found of it, and whether
-// evidence will work.
-func Proxies() []Finding {
+// evidence and quarantine will work. ways is what the agent's configuration
+// adds.
+func Proxies(ways Ways) []Finding {
 	finder, err := proxy.NewFinder()
 	if err != nil {
 		return []Finding{{Check: "proxies", Level: Fail, Found: err.Error(), Remedy: "run as root"}}
@@ -23,12 +24,12 @@ func Proxies() []Finding {
 	cache := symbol.NewCache(64)
 	var list []Finding
 	for _, p := range found {
-		list = append(list, describe(p, cache)...)
+		list = append(list, describe(p, cache, ways)...)
 	}
 	return list
 }
 
-func describe(p proxy.Proxy, cache *symbol.Cache) []Finding {
+func describe(p proxy.Proxy, cache *symbol.Cache, ways Ways) []Finding {
 	list := []Finding{{Check: p.Name, Level: OK, Found: fmt.Sprintf("%s, master %d, %d workers", p.Version, p.Master, len(p.Workers))}}
 	if p.ExeDeleted {
 		list = append(list, Finding{Check: p.Name, Level: Warn, Found: "its binary was replaced since it started", Why: "a respawned worker still runs the old one", Remedy: "reload by binary upgrade (USR2) or restart"})
@@ -45,20 +46,35 @@ func describe(p proxy.Proxy, cache *symbol.Cache) []Finding {
 		return append(list, Finding{Check: p.Name, Level: Fail, Found: err.Error(), Why: "no evidence can be taken", Remedy: "run as root"})
 	}
 	defer func() { _ = process.Close() }()
-	if p.Kind == proxy.Nginx && process.LuaWatch().Global == 0 {
-		list = append(list, Finding{Check: p.Name, Level: OK, Found: "no LuaJIT VM: native evidence only"})
-		return append(append(list, limits(p, w)...), settings(p)...)
-	}
-	if p.Kind == proxy.Nginx {
-		list = append(list, Finding{Check: p.Name, Level: OK, Found: "LuaJIT found: Lua stacks and values work"})
-		list = append(list, library(p)...)
-	}
 	list = append(list, limits(p, w)...)
-	return append(list, settings(p)...)
+	h := Host{Root: "/"}
+	list = append(list, h.throttling(p.Name, w.PID)...)
+	switch p.Kind {
+	case proxy.Nginx:
+		evidence, lua := luaEvidence(p.Name, process)
+		q := quarantineFacts{lua: lua, ways: ways}
+		q.ledger, q.ledgerErr = ledgerOf(w, process.Memory())
+		return append(append(list, evidence), h.configuration(p, q)...)
+	case proxy.HAProxy:
+		return append(list, h.haproxySettings(p)...)
+	}
+	return append(list, Finding{Check: p.Name + " quarantine", Level: OK, Found: "won't work, and is not needed: the Go runtime preempts loops by itself"})
 }
 
-// settings checks the proxy's own configuration.
-func settings(p proxy.Proxy) []Finding {
-	h := Host{Root: "/"}
-	return append(h.configuration(p), h.haproxySettings(p)...)
+// luaEvidence says which Lua runs in a worker of nginx, and what of it the
+// agent can read.
+func luaEvidence(name string, process *profiler.Process) (f Finding, lua bool) {
+	f = Finding{Check: name + " evidence", Level: OK}
+	problem := process.LuaProblem()
+	switch {
+	case process.LuaWatch().Global != 0:
+		f.Found = luaBuild(process.PID()) + ": Lua stacks and values work"
+	case problem != nil:
+		f.Level, f.Found = Warn, luaBuild(process.PID())+": "+problem.Error()
+		f.Why, f.Remedy = "evidence has native stacks only: which Lua is stuck is not seen", "use a LuaJIT 2.1 build with 64-bit references, as Debian and OpenResty have it"
+	default:
+		f.Found = "no LuaJIT VM: native evidence only"
+		return f, false
+	}
+	return f, true
 }

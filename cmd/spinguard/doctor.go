@@ -17,12 +17,15 @@ func runDoctor(e env, args []string) error {
 		return err
 	}
 	list := []doctor.Finding{}
+	var ways doctor.Ways
 	if *path != "" {
-		list = append(list, checkConfig(*path))
+		var checked doctor.Finding
+		checked, ways = checkConfig(*path)
+		list = append(list, checked)
 	}
 	list = append(list, doctor.Host{Root: "/"}.Kernel()...)
 	list = append(list, doctor.Sampler(), selfTest(e))
-	list = append(list, doctor.Proxies()...)
+	list = append(list, doctor.Proxies(ways)...)
 	if *asJSON {
 		if err := printJSON(e.stdout, list); err != nil {
 			return err
@@ -38,11 +41,15 @@ func runDoctor(e env, args []string) error {
 	return nil
 }
 
-func checkConfig(path string) doctor.Finding {
-	if _, err := loadConfig(path); err != nil {
-		return doctor.Finding{Check: "configuration", Level: doctor.Fail, Found: err.Error(), Why: "the agent would not start with it", Remedy: "see docs/configuration.md"}
+// checkConfig checks a configuration of the agent, and says what it has for
+// proxies without the library.
+func checkConfig(path string) (doctor.Finding, doctor.Ways) {
+	cfg, err := loadConfig(path)
+	if err != nil {
+		return doctor.Finding{Check: "configuration", Level: doctor.Fail, Found: err.Error(), Why: "the agent would not start with it", Remedy: "see docs/configuration.md"}, doctor.Ways{}
 	}
-	return doctor.Finding{Check: "configuration", Level: doctor.OK, Found: path}
+	ways := doctor.Ways{Culprits: len(cfg.Culprits) > 0, Hook: cfg.Hook.File != "" || len(cfg.Hook.Command) > 0}
+	return doctor.Finding{Check: "configuration", Level: doctor.OK, Found: path}, ways
 }
 
 func printFindings(e env, list []doctor.Finding) {

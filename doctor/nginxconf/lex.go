@@ -94,8 +94,9 @@ func (l *lexer) quoted(quote byte) string {
 }
 
 // skipLua skips a block of Lua, whose braces in strings and comments do not
-// count.
-func (l *lexer) skipLua() {
+// count, and returns its text.
+func (l *lexer) skipLua() string {
+	from := l.at
 	for depth := 1; l.at < len(l.text) && depth > 0; {
 		rest := l.text[l.at:]
 		switch c := rest[0]; {
@@ -117,6 +118,8 @@ func (l *lexer) skipLua() {
 			l.at++
 		}
 	}
+	l.at = min(l.at, len(l.text))
+	return strings.TrimSuffix(l.text[from:l.at], "}")
 }
 
 func (l *lexer) skipTo(end string) {

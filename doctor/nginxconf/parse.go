@@ -25,6 +25,7 @@ type Directive struct {
 	Name  string
 	Args  []string
 	Block []Directive
+	Lua   string // the text of a block of Lua
 	File  string
 	Line  int
 }
@@ -115,7 +116,7 @@ func (p *parser) directive(l *lexer, name string, depth int) (d Directive, end s
 		}
 		switch {
 		case kind == opens && strings.HasSuffix(d.Name, "_by_lua_block"):
-			l.skipLua()
+			d.Lua = l.skipLua()
 		case kind == opens:
 			d.Block, err = p.block(l, name, depth+1, true)
 		}
