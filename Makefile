@@ -13,7 +13,7 @@ NFPM_VERSION := v2.43.0
 PACKAGE_VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//;s/-/+/g' | grep . || echo "0+git$$(git log -1 --format=%cd --date=format:%Y%m%d%H%M).$$(git rev-parse --short HEAD)")
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test cases negatives soak bench fuzz generate lint install package package-files clean
+.PHONY: help build demo test cases negatives soak bench kernels fuzz generate lint install package package-files clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: build ## measure speed and memory, perf beside it where installed; prints
 	@command -v perf >/dev/null || apt-get install -y -qq linux-perf >/dev/null 2>&1 || true
 	$(GO) run ./bench -spinguard bin/spinguard
 	SPINGUARD_BIN=$(CURDIR)/bin/spinguard $(GO) test -p 1 -run '^$$' -bench . -benchtime 1s ./...
+
+kernels: ## tests of the BPF programs under another kernel, emulated; KERNELS=vmlinuz... (default: Debian's)
+	@GO='$(GO)' scripts/kernels.sh $(KERNELS)
 
 fuzz: ## readers of foreign memory for FUZZTIME (60s) each, other fuzz targets for FUZZOTHERS (as long)
 	@GO='$(GO)' scripts/fuzz.sh $(FUZZTIME) $(FUZZOTHERS)

@@ -1,16 +1,18 @@
 #!/bin/sh
 # Installs the Debian or Ubuntu packages that a task needs and this machine lacks.
-# usage: install-packages.sh demo|test
+# usage: install-packages.sh demo|test|kernels
 # It says what it installs; elsewhere it says what to install by hand.
 set -eu
 
 demo="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson ca-certificates"
 test="$demo haproxy lua5.3 lua5.4 clang llvm libbpf-dev lua-check curl procps gcc libc6-dev binutils gdb zsh groff-base chromium prometheus prometheus-alertmanager tmux nodejs npm"
+kernels="qemu-system-x86 busybox-static cpio"
 
 case "${1:-}" in
 demo) want=$demo ;;
 test) want=$test ;;
-*) echo "usage: $0 demo|test" >&2; exit 2 ;;
+kernels) want=$kernels ;;
+*) echo "usage: $0 demo|test|kernels" >&2; exit 2 ;;
 esac
 
 # npm comes with some nodejs packages and then conflicts with its own.
