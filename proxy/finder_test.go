@@ -189,6 +189,9 @@ func TestFollowsBinaryUpgrade(t *testing.T) {
 	kill(t, s.pid, syscall.SIGQUIT)
 	eventually(t, "the end of the old master", func() bool { return scan(t, f, s.pid) == nil })
 	last := waitProxy(t, f, pid, "its successor alone", started(2))
+	if last.Starter != s.pid {
+		t.Errorf("afterwards started by %d, want the old master %d", last.Starter, s.pid)
+	}
 	if last.Upgraded != 0 || last.Name != old.Name {
 		t.Errorf("afterwards upgrade of %d named %q, want none named %q", last.Upgraded, last.Name, old.Name)
 	}

@@ -101,7 +101,7 @@ func (f *Finder) isNginxMaster(pid int) bool {
 
 func (f *Finder) nginxLeader(n *nginxProcess) Proxy {
 	p := n.proxy(n.pid)
-	p.StartTime = n.start
+	p.StartTime, p.Starter = n.start, n.vars.parent
 	if n.vars.role == roleSingle {
 		p.Workers = []Worker{n.worker(0)}
 	} else if f.isNginxMaster(n.parent) {

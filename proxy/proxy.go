@@ -52,6 +52,10 @@ type Proxy struct {
 	MasterGone bool
 	// Upgraded is the pid of the older master if this one is its binary upgrade.
 	Upgraded int
+	// Starter is the pid of the process that started the master, as the master
+	// remembers it (nginx): the older master of a binary upgrade, even if that
+	// one has ended. 0: not known.
+	Starter int
 
 	Exe        string // as the process sees it
 	ExeDeleted bool   // the file was replaced or removed since the start

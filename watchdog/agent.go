@@ -64,6 +64,7 @@ type Agent struct {
 	exporter *export.Exporter
 
 	instances map[string]*instance
+	heirs     []int           // masters that binary upgrades of the wanted ones have started
 	workers   map[int]*worker // by thread id
 	episodes  []*episode
 	manual    map[string]bool // quarantines that an operator made or lifted

@@ -20,7 +20,7 @@ func (a *Agent) scan() {
 	}
 	seen := map[int]bool{}
 	for _, p := range found {
-		if len(a.cfg.Masters) > 0 && !slices.Contains(a.cfg.Masters, p.Master) {
+		if !a.wanted(p) {
 			continue
 		}
 		in := a.instanceOf(p)
@@ -35,6 +35,21 @@ func (a *Agent) scan() {
 		}
 	}
 	a.dropInstances(found)
+}
+
+// wanted says whether the configuration wants this proxy to be watched. The
+// master of a binary upgrade inherits that from the one that started it, which
+// may have ended since the last scan.
+func (a *Agent) wanted(p proxy.Proxy) bool {
+	asked := func(pid int) bool { return slices.Contains(a.cfg.Masters, pid) || slices.Contains(a.heirs, pid) }
+	if len(a.cfg.Masters) == 0 || asked(p.Master) {
+		return true
+	}
+	if p.Starter == 0 || !asked(p.Starter) {
+		return false
+	}
+	a.heirs = append(a.heirs, p.Master)
+	return true
 }
 
 func (a *Agent) instanceOf(p proxy.Proxy) *instance {

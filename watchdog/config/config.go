@@ -23,7 +23,7 @@ type Config struct {
 	Node          string     `yaml:"node" doc:"name of this node in incidents; default: host name"`
 	LogLevel      string     `yaml:"log_level" doc:"debug, info, warn or error"`
 	LogFormat     string     `yaml:"log_format" doc:"console or json"`
-	Masters       []int      `yaml:"masters" doc:"watch only the proxies with these master pids; empty: every proxy found"`
+	Masters       []int      `yaml:"masters" doc:"watch only the proxies with these master pids, and their binary upgrades; empty: every proxy found"`
 	Sampling      Sampling   `yaml:"sampling"`
 	Thresholds    Thresholds `yaml:"thresholds"`
 	EvictSpinning bool       `yaml:"evict_spinning" doc:"evict also workers whose loop turns without getting anywhere"`
