@@ -91,7 +91,7 @@ func (t *trial) fillIncident() {
 		return
 	}
 	from := t.rec.trigger
-	res.Incident, res.Reason, res.WorkersStuck = s.dir, s.Reason, s.WorkersStuck
+	res.Incident, res.Reason, res.WorkersStuck = s.dir, s.Reason, t.workersStuck()
 	res.Timeline.Suspected = s.after(from, s.Timeline.Suspected)
 	res.Timeline.Confirmed = s.after(from, s.Timeline.Confirmed)
 	res.Timeline.Captured = s.after(from, s.Timeline.Captured)
@@ -106,6 +106,23 @@ func (t *trial) fillIncident() {
 		Request: e.Request, Upstream: e.Upstream, Version: e.Version, Peer: e.Peer, Frames: e.Frames, Values: e.Values,
 	}
 	res.Evidence.orEmpty()
+}
+
+// workersStuck counts those of the main incident, and those that were stuck on
+// another culprit meanwhile.
+func (t *trial) workersStuck() int {
+	n := t.main.WorkersStuck
+	for _, o := range t.rec.after() {
+		if o != t.main && o.Worker.PID != t.main.Worker.PID && o.Verdict == t.main.Verdict && o.overlaps(t.main) && o.Lock == nil {
+			n += o.WorkersStuck
+		}
+	}
+	return n
+}
+
+// overlaps says that two incidents were open at the same time.
+func (s *seen) overlaps(o *seen) bool {
+	return (s.Ended == nil || s.Ended.After(o.Began)) && (o.Ended == nil || o.Ended.After(s.Began))
 }
 
 // stallEvidence is that of the longest standstill that ended by itself.

@@ -119,6 +119,32 @@ func TestJudgeEnforceFails(t *testing.T) {
 	}
 }
 
+func TestJudgeCountsWorkersThatWereStuckAtOnce(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		other func(o *seen)
+		want  int
+	}{
+		{"on another culprit", func(*seen) {}, 3},
+		{"later", func(o *seen) { o.Began = ms(1200) }, 2},
+		{"the same worker again", func(o *seen) { o.Worker.PID = 1 }, 2},
+		{"another verdict", func(o *seen) { o.Verdict = "saturated" }, 2},
+		{"counted as victims already", func(o *seen) { o.Lock = &incident.Lock{} }, 2},
+		{"still open", func(o *seen) { o.Ended = nil }, 3},
+	} {
+		sc, c, rec := healthyTrial()
+		rec.incidents[0].Worker.PID = 1
+		ended := ms(900)
+		o := &seen{dir: "/x/incidents/two", Incident: incident.Incident{Verdict: "runaway", Began: ms(500), Ended: &ended, WorkersStuck: 1}}
+		o.Worker.PID = 2
+		row.other(o)
+		rec.incidents = append(rec.incidents, o)
+		if got := judge(sc, c, ModeEnforce, rec).WorkersStuck; got != row.want {
+			t.Errorf("%s: %d workers stuck, want %d", row.name, got, row.want)
+		}
+	}
+}
+
 func TestJudgeFindsTheFrameInTheProfile(t *testing.T) {
 	sc, c, rec := healthyTrial()
 	s := rec.incidents[0]

@@ -93,7 +93,7 @@ func (a *Agent) facts(e *episode) respond.Facts {
 		if w.in.Master != e.in.Master || w.episode != nil {
 			continue
 		}
-		if !e.firstOut.IsZero() && w.seenAfter(e) && !w.decision.Verdict.Stuck() {
+		if !e.firstOut.IsZero() && w.follows(e) && !w.decision.Verdict.Stuck() {
 			if w.serves {
 				f.Serving++
 			} else {
@@ -116,14 +116,18 @@ func (a *Agent) onCulprit(e *episode, w *worker) bool {
 	return !culprit.Known() && e.place != "" && hotPlace(w.result.Stack) == e.place
 }
 
-// seenAfter says that the worker was first seen after the first eviction.
-func (w *worker) seenAfter(e *episode) bool {
+// follows says that the worker does what a member did: it was first seen after
+// the first eviction, or a reload put it into a member's place before. The
+// master starts nobody for an evicted worker that it had told to end.
+func (w *worker) follows(e *episode) bool {
+	inPlace := false
 	for _, m := range e.members {
 		if m.pid == w.PID {
 			return false
 		}
+		inPlace = inPlace || !w.Exiting && m.index == w.Index && m.start < w.StartTime
 	}
-	return w.since.After(e.firstOut.Add(-20 * time.Millisecond))
+	return inPlace || w.since.After(e.firstOut.Add(-20*time.Millisecond))
 }
 
 // evict ends one stuck worker, through its pidfd, so that a reused pid is

@@ -37,6 +37,8 @@ type episode struct {
 // member is one worker of an episode; it outlives the worker.
 type member struct {
 	pid     int
+	index   int
+	start   uint64  // of the process, in clock ticks
 	w       *worker // nil: gone
 	verdict judge.Verdict
 	stall   time.Duration
@@ -111,7 +113,7 @@ func workerName(w *worker) incident.Worker {
 // join adds a worker to an incident.
 func (a *Agent) join(e *episode, w *worker) {
 	w.episode = e
-	m := &member{pid: w.PID, w: w, since: w.since}
+	m := &member{pid: w.PID, index: w.Index, start: w.StartTime, w: w, since: w.since}
 	e.members = append(e.members, m)
 	now := a.clock.wall()
 	e.note(now, "confirmed", fmt.Sprintf("worker %d is %s: %s", w.PID, w.decision.Verdict, w.decision.Reason))
