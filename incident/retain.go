@@ -2,6 +2,7 @@ package incident
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,8 +29,11 @@ func (s *Store) Retain(now time.Time) ([]string, error) {
 	return removed, nil
 }
 
-// surplus chooses what to remove, oldest first. ids are newest first.
+// surplus chooses what to remove, oldest first. ids are newest first. Those
+// from the future go before all others: the clock was set back since, and what
+// comes after them must not be taken for old.
 func (s *Store) surplus(ids []string, now time.Time) []string {
+	ids = futureLast(ids, now)
 	count := len(ids)
 	var bytes int64
 	sizes := make([]int64, len(ids))
@@ -60,7 +64,16 @@ func (s *Store) over(count int, bytes int64) bool {
 
 func (s *Store) stillOpen(id string, now time.Time) bool {
 	sum, err := s.summary(id)
-	return err == nil && sum.Ended == nil && now.Sub(sum.Began) < maxOpen
+	return err == nil && sum.Ended == nil && now.Sub(sum.Began).Abs() < maxOpen
+}
+
+// futureLast moves the ids of times after now to the end, where the oldest are.
+func futureLast(ids []string, now time.Time) []string {
+	first := slices.IndexFunc(ids, func(id string) bool { return id < Until(now) })
+	if first <= 0 {
+		return ids
+	}
+	return append(slices.Clone(ids[first:]), ids[:first]...)
 }
 
 // bytes returns the size of a folder. The writer alone changes folders, so it

@@ -68,3 +68,18 @@ func TestRetainRemovesUnreadable(t *testing.T) {
 		t.Errorf("removed %v: %v", removed, err)
 	}
 }
+
+// After the clock was set back, what is new must not be dropped as old: what
+// came from the future goes first.
+func TestRetainAfterTheClockWasSetBack(t *testing.T) {
+	s := testStore(t, Retention{Count: 2})
+	for _, n := range []int{0, 600, 601, 5, 6} { // at minute 602 it was set to minute 5
+		if err := s.Create(numbered(n), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removed, err := s.Retain(began.Add(7 * time.Minute))
+	if err != nil || len(removed) != 3 || removed[0] != numbered(600).ID || removed[1] != numbered(601).ID || removed[2] != numbered(0).ID {
+		t.Errorf("removed %v: %v", removed, err)
+	}
+}

@@ -76,7 +76,7 @@ func (a *Agent) carryOut(e *episode, action respond.Action) bool {
 // facts collects what the response decides on.
 func (a *Agent) facts(e *episode) respond.Facts {
 	f := respond.Facts{
-		Now: a.clock.wall(), Mode: a.cfg.Mode, Captured: e.written, Exempt: e.in.exempt(),
+		Now: a.now(e), Mode: a.cfg.Mode, Captured: e.written, Exempt: e.in.exempt(),
 		CanQuarantine: e.culprit.Known() && (e.culprit.Server != "" && e.in.canHold() || e.in.ledger != nil || a.cfg.Hook.File != "" || len(a.cfg.Hook.Command) > 0),
 	}
 	f.Lifted = e.culprit.Known() && a.manual[liftKey(e.culprit)]
@@ -133,7 +133,7 @@ func (w *worker) follows(e *episode) bool {
 // evict ends one stuck worker, through its pidfd, so that a reused pid is
 // never hit.
 func (a *Agent) evict(e *episode, action respond.Action) bool {
-	now := a.clock.wall()
+	now := a.now(e)
 	m := e.member(action.PID)
 	if m == nil || m.w == nil {
 		return true
@@ -146,7 +146,7 @@ func (a *Agent) evict(e *episode, action respond.Action) bool {
 	}
 	a.judgeEpisode(e) // who else hangs is known now, and gone afterwards
 	target := fmt.Sprintf("worker %d (pid %d)", m.w.Index+1, m.pid)
-	if err := a.rails.Evict(now); err != nil {
+	if err := a.rails.Evict(a.clock.wall()); err != nil {
 		a.once(e, "evict", target, err.Error())
 		return false
 	}
@@ -158,7 +158,7 @@ func (a *Agent) evict(e *episode, action respond.Action) bool {
 	e.act(now, "evict", target, result, text)
 	m.evicted = true
 	if e.firstOut.IsZero() {
-		e.firstOut = now
+		e.firstOut = a.clock.wall()
 		e.inc.Timeline.Evicted = incident.MS(e.inc.Began, now)
 	}
 	e.response.Evicted(m.pid, now)
@@ -190,7 +190,7 @@ func (e *episode) act(at time.Time, kind, target, result, text string) {
 
 // refuse notes that a rail forbade something, and says it where it is heard.
 func (a *Agent) refuse(e *episode, kind, reason string) {
-	now := a.clock.wall()
+	now := a.now(e)
 	e.act(now, kind, e.in.Name, "refused", reason)
 	e.note(now, "refused", reason)
 	a.metrics.IncRefused(e.in.Name)
@@ -204,8 +204,8 @@ func (a *Agent) once(e *episode, kind, target, reason string) {
 		return
 	}
 	e.stepErr = kind + target
-	e.act(a.clock.wall(), kind, target, "refused", reason)
-	e.note(a.clock.wall(), "refused", reason)
+	e.act(a.now(e), kind, target, "refused", reason)
+	e.note(a.now(e), "refused", reason)
 	a.metrics.IncRefused(e.in.Name)
 	a.announce(notify.Refused, &e.inc)
 	a.log.Warn("a rail forbids it for now", zap.String("incident", e.inc.ID), zap.String("action", kind), zap.String("target", target), zap.String("reason", reason))
@@ -221,9 +221,9 @@ func (a *Agent) explainInaction(e *episode) {
 	case a.cfg.Mode != config.Enforce:
 		reason = "mode is observe"
 		if e.culprit.Known() {
-			e.act(a.clock.wall(), "quarantine", e.culprit.String(), "would", reason)
+			e.act(a.now(e), "quarantine", e.culprit.String(), "would", reason)
 		}
-		e.act(a.clock.wall(), "evict", e.in.Name, "would", reason)
+		e.act(a.now(e), "evict", e.in.Name, "would", reason)
 	case main != nil && main.verdict == judge.Spinning && !a.cfg.EvictSpinning:
 		reason = "workers whose loop turns are left alone: evict_spinning is not set"
 	case main != nil && main.verdict.Stuck():
@@ -233,7 +233,7 @@ func (a *Agent) explainInaction(e *episode) {
 	}
 	e.stepErr = "explained"
 	a.log.Info("nothing is done", zap.String("incident", e.inc.ID), zap.String("reason", reason))
-	e.note(a.clock.wall(), "note", "nothing is done: "+reason)
+	e.note(a.now(e), "note", "nothing is done: "+reason)
 }
 
 // endAlone ends an incident without an action of the agent.
@@ -250,7 +250,7 @@ func (a *Agent) endAlone(e *episode, reason string) {
 }
 
 func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
-	now := a.clock.wall()
+	now := a.now(e)
 	e.inc.Ended, e.inc.Outcome = &now, outcome
 	if outcome == incident.Recovered {
 		e.inc.Timeline.Recovered = incident.MS(e.inc.Began, now)

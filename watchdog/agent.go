@@ -48,6 +48,7 @@ type Agent struct {
 	version string
 	log     *zap.Logger
 	clock   clock
+	jumps   jumps
 	started time.Time
 
 	images   *symbol.Cache
@@ -202,6 +203,7 @@ func (a *Agent) pause() time.Duration {
 func (a *Agent) tick() {
 	a.doJobs()
 	now := a.clock.mono()
+	a.clockSet()
 	alarm := len(a.episodes) > 0
 	if now-a.lastScan >= choose(alarm, alarmScanEvery, scanEvery) || a.lastScan == 0 {
 		a.lastScan = now
@@ -279,6 +281,9 @@ func (a *Agent) closeStale() {
 			continue
 		}
 		now := a.clock.wall()
+		if now.Before(inc.Began) {
+			now = inc.Began // the clock was set back meanwhile
+		}
 		inc.Ended, inc.Outcome = &now, incident.Gone
 		inc.Events = append(inc.Events, incident.Event{At: now, Kind: "note", Text: "the agent that watched it ended; this one began anew"})
 		if err := a.store.Update(inc, nil); err != nil {

@@ -32,5 +32,5 @@ func (a *Agent) keptAwake(e *episode, w *worker) {
 		return
 	}
 	e.awake = "; kept awake by " + strings.Join(texts, "; ")
-	e.note(a.clock.wall(), "note", strings.TrimPrefix(e.awake, "; "))
+	e.note(a.now(e), "note", strings.TrimPrefix(e.awake, "; "))
 }

@@ -22,7 +22,7 @@ func (a *Agent) changed(e *episode, w *worker) {
 		return
 	}
 	e.inc.Change = changeOf(c)
-	e.noteOnce(a.clock.wall(), changeNote(c))
+	e.noteOnce(a.now(e), changeNote(c))
 }
 
 func changeNote(c balancer.Change) string {

@@ -29,6 +29,7 @@ type episode struct {
 	told     int  // pid of the worker that the evidence describes
 	pending  bool // a quarantine is on its way
 	firstOut time.Time
+	from     time.Duration // when it began, by the monotonic clock
 	dirty    bool
 	stepErr  string // the last refusal, so that it is said once
 	awake    string // what keeps the loop of a spinning worker awake
@@ -95,7 +96,7 @@ func (a *Agent) open(w *worker) *episode {
 		began = w.suspectedAt
 	}
 	at := a.clock.wallAt(began)
-	e := &episode{in: w.in}
+	e := &episode{in: w.in, from: began}
 	e.inc = incident.Incident{
 		ID: incident.NewID(at, rand.Reader), Origin: a.cfg.Node, Proxy: w.in.Name, Kind: string(w.Kind), Mode: string(a.cfg.Mode),
 		Worker: workerName(w), Began: at,
@@ -115,7 +116,7 @@ func (a *Agent) join(e *episode, w *worker) {
 	w.episode = e
 	m := &member{pid: w.PID, index: w.Index, start: w.StartTime, w: w, since: w.since}
 	e.members = append(e.members, m)
-	now := a.clock.wall()
+	now := a.now(e)
 	e.note(now, "confirmed", fmt.Sprintf("worker %d is %s: %s", w.PID, w.decision.Verdict, w.decision.Reason))
 	if e.inc.Timeline.Confirmed == nil {
 		e.inc.Timeline.Confirmed = incident.MS(e.inc.Began, now)

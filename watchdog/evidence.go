@@ -42,16 +42,16 @@ func (a *Agent) describe(e *episode, w *worker) {
 	}
 	if c := w.context; c.Frontend != "" || c.Backend != "" {
 		ev.Upstream, ev.Peer = cmp.Or(ev.Upstream, c.Backend), cmp.Or(ev.Peer, c.Server)
-		e.noteOnce(a.clock.wall(), fmt.Sprintf("frontend %q, backend %q, server %q", c.Frontend, c.Backend, c.Server))
+		e.noteOnce(a.now(e), fmt.Sprintf("frontend %q, backend %q, server %q", c.Frontend, c.Backend, c.Server))
 	}
 	if w.Kind == proxy.HAProxy {
 		if _, _, why := w.serverOf(); why != "" {
-			e.noteOnce(a.clock.wall(), "no quarantine: "+why)
+			e.noteOnce(a.now(e), "no quarantine: "+why)
 		}
 	}
 	if peer, weight := badPeer(result.Stack, w.process); peer != "" {
 		ev.Peer = peer
-		e.noteOnce(a.clock.wall(), fmt.Sprintf("peer %s has the weight %s", peer, weight))
+		e.noteOnce(a.now(e), fmt.Sprintf("peer %s has the weight %s", peer, weight))
 	}
 	a.keptAwake(e, w)
 	a.changed(e, w)
@@ -214,10 +214,10 @@ func (a *Agent) captured(e *episode) {
 	if main := e.mainMember(); main != nil && main.w != nil && e.told != main.pid {
 		a.describe(e, main.w)
 	}
-	now := a.clock.wall()
+	now := a.now(e)
 	e.inc.Timeline.Captured = incident.MS(e.inc.Began, now)
 	e.note(now, "captured", "evidence is on disk")
-	e.inc.Rails = a.rails.Status(now)
+	e.inc.Rails = a.rails.Status(a.clock.wall())
 	a.addSignals(e)
 	if err := a.capture(e); err != nil {
 		// Without a disk the worker is still stuck: the response goes on with

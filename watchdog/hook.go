@@ -28,7 +28,7 @@ func (a *Agent) runHook(e *episode, until time.Time, why string) {
 			output, err := runCommand(h.Command, h.Timeout, e.culprit)
 			a.jobs <- func() {
 				if output != "" {
-					e.act(a.clock.wall(), "hook", h.Command[0], "done", output)
+					e.act(a.now(e), "hook", h.Command[0], "done", output)
 				}
 				a.quarantined(e, until, why, err)
 			}

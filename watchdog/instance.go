@@ -41,7 +41,7 @@ func (in *instance) learn(upstream string) {
 
 // openLedger opens the ledger that a worker has mapped. A ledger that can't be
 // trusted is said once and left alone.
-func (in *instance) openLedger(path string, log *zap.Logger) {
+func (in *instance) openLedger(path string, now time.Time, log *zap.Logger) {
 	if path == "" || path == in.ledgerPath {
 		return
 	}
@@ -54,6 +54,9 @@ func (in *instance) openLedger(path string, log *zap.Logger) {
 	}
 	in.close()
 	in.ledger, in.note = ledger, ""
+	if err := ledger.Rebase(now); err != nil {
+		log.Warn("ledger could not be checked for a clock that was set back", zap.String("proxy", in.Name), zap.Error(err))
+	}
 }
 
 // quarantines returns what is in force in the ledger. It reads the file at

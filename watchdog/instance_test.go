@@ -20,7 +20,7 @@ func TestALedgerThatCantBeTrustedIsSaidAndLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &instance{}
-	in.openLedger(link, zap.NewNop())
+	in.openLedger(link, time.Now(), zap.NewNop())
 	if in.ledger != nil || !strings.Contains(in.note, "no quarantine") {
 		t.Errorf("ledger %v, note %q", in.ledger, in.note)
 	}
@@ -32,7 +32,7 @@ func TestALedgerOfRandomBytesIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &instance{}
-	in.openLedger(path, zap.NewNop())
+	in.openLedger(path, time.Now(), zap.NewNop())
 	defer in.close()
 	now := time.Now()
 	if got := in.quarantines(now, time.Second, zap.NewNop()); len(got) != 0 || in.note != "" {

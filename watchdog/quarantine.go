@@ -27,8 +27,8 @@ func (a *Agent) quarantine(e *episode, why string) {
 		err = fmt.Errorf("an operator has lifted the quarantine of it: a manual word wins")
 	}
 	if err != nil {
-		e.act(now, "quarantine", e.culprit.String(), "refused", err.Error())
-		e.note(now, "refused", err.Error())
+		e.act(a.now(e), "quarantine", e.culprit.String(), "refused", err.Error())
+		e.note(a.now(e), "refused", err.Error())
 		a.metrics.IncRefused(e.in.Name)
 		e.response.Quarantined(err)
 		return
@@ -65,7 +65,7 @@ func (a *Agent) addEntry(e *episode, until time.Time, why string) error {
 
 // quarantined notes the outcome of a quarantine.
 func (a *Agent) quarantined(e *episode, until time.Time, why string, err error) {
-	now := a.clock.wall()
+	now := a.now(e)
 	e.pending = false
 	e.response.Quarantined(err)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Agent) quarantined(e *episode, until time.Time, why string, err error) 
 		a.log.Error("quarantine failed", zap.String("incident", e.inc.ID), zap.Error(err))
 		return
 	}
-	text := fmt.Sprintf("until %s (%s): %s", until.Format(time.TimeOnly), until.Sub(now).Round(time.Second), why)
+	text := fmt.Sprintf("until %s (%s): %s", until.Format(time.TimeOnly), until.Sub(a.clock.wall()).Round(time.Second), why)
 	e.act(now, "quarantine", e.culprit.String(), "done", text)
 	e.note(now, "quarantined", e.culprit.String()+" "+text)
 	if e.inc.Timeline.Quarantined == nil {

@@ -78,7 +78,7 @@ func (a *Agent) holdServer(e *episode, until time.Time, why string) {
 	now := a.clock.wall()
 	h := &serverHold{
 		ID: holdID(), Proxy: e.in.Name, Sockets: slices.Clone(e.in.StatsSock), Backend: e.culprit.Upstream, Server: e.culprit.Server,
-		Since: now, Until: until, By: "agent", Reason: e.inc.ID + ": " + why, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, How: a.cfg.HAProxy.Quarantine,
+		Since: now.Round(0), Until: until.Round(0), By: "agent", Reason: e.inc.ID + ": " + why, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, How: a.cfg.HAProxy.Quarantine,
 	}
 	if len(a.holds) >= holdsMax {
 		a.quarantined(e, until, why, fmt.Errorf("%d servers are held already", len(a.holds)))

@@ -25,7 +25,7 @@ func (a *Agent) keepHolds(now time.Duration) {
 		return
 	}
 	a.holdsAt = now
-	wall := a.clock.wall()
+	wall := a.clock.wall().Round(0) // ends are wall time, and move with it (see clockSet)
 	for _, h := range append([]*serverHold(nil), a.holds...) {
 		if h.busy || now < h.retry {
 			continue
@@ -165,6 +165,11 @@ func (a *Agent) loadHolds() {
 	}
 	if err != nil {
 		a.log.Error("held servers can't be read: look for servers in maintenance yourself", zap.String("file", f.Name()), zap.Error(err))
+	}
+	for _, h := range a.holds {
+		if ahead := h.Since.Sub(a.clock.wall()); ahead > jumpMin { // set back while no agent ran
+			h.Since, h.Until = h.Since.Add(-ahead), h.Until.Add(-ahead)
+		}
 	}
 }
 

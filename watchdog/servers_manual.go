@@ -31,7 +31,7 @@ func (a *Agent) addHold(r api.QuarantineRequest) (api.Quarantine, error) {
 		}
 		pid, start := in.worker()
 		h = &serverHold{
-			ID: holdID(), Proxy: in.Name, Sockets: in.StatsSock, Backend: r.Upstream, Server: r.Server, Since: now, Until: now.Add(length),
+			ID: holdID(), Proxy: in.Name, Sockets: in.StatsSock, Backend: r.Upstream, Server: r.Server, Since: now.Round(0), Until: now.Add(length).Round(0),
 			By: "operator", Reason: "by hand: " + r.Reason, Origin: a.cfg.Node, PID: pid, Start: start, Pending: true, busy: true, How: a.cfg.HAProxy.Quarantine,
 		}
 		addresses, told = h.addresses(in), *h

@@ -169,7 +169,7 @@ func (a *Agent) findFiles(w *worker) {
 		return
 	}
 	files := balancer.FindFiles(maps, w.process.Memory(), w.PID)
-	w.in.openLedger(files.Ledger, a.log)
+	w.in.openLedger(files.Ledger, a.clock.wall(), a.log)
 	if files.Crumbs.Start != 0 {
 		w.filesAt, w.filesWait = 0, 0 // it will claim its slot soon
 	}
