@@ -74,21 +74,24 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 	}
 	var text bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&text, format, args...) }
-	p("%s\n\n", e.paint(bold, printable(inc.Story)))
+	width := e.width()
+	p("%s\n\n", e.paint(bold, wrap(printable(inc.Story), width, 0)))
 	for _, step := range inc.Timeline.Steps() {
 		p("  %7d ms  %s\n", step.MS, step.Name)
 	}
-	p("\n%s (%s)\n", e.paint(verdictColour(inc.Verdict), inc.Verdict), printable(inc.Reason))
+	judged := wrap(fmt.Sprintf("%s (%s)", printable(inc.Verdict), printable(inc.Reason)), width, 2)
+	p("\n%s%s\n", e.paint(verdictColour(inc.Verdict), printable(inc.Verdict)), judged[len(printable(inc.Verdict)):])
 	ev := inc.Evidence
 	rows := [][]string{{"request", dash(ev.Request)}, {"upstream", dash(ev.Upstream)}, {"version", dash(ev.Version)}, {"peer", dash(ev.Peer)}}
 	for _, v := range ev.Values {
 		rows = append(rows, []string{v.Name, v.Text})
 	}
-	table(&text, rows)
-	p("\n")
-	printFrames(&text, ev)
+	var values bytes.Buffer
+	second := table(&values, rows)
+	p("%s\n", wrapLines(values.String(), width, second))
+	printFrames(&text, ev, width)
 	for _, a := range inc.Actions {
-		p("\n  %7d ms  %s %s: %s (%s)", a.AtMS, a.Kind, printable(a.Target), a.Result, printable(a.Text))
+		p("\n%s", wrap(fmt.Sprintf("  %7d ms  %s %s: %s (%s)", a.AtMS, a.Kind, printable(a.Target), a.Result, printable(a.Text)), width, 14))
 	}
 	p("\n")
 	return e.show(text.String())
@@ -96,7 +99,7 @@ func showIncident(e env, c *client.Client, id string, asJSON bool) error {
 
 // printFrames prints the stack, leaf first; a function that calls itself over
 // and over takes one line.
-func printFrames(w io.Writer, ev incident.Evidence) {
+func printFrames(w io.Writer, ev incident.Evidence, width int) {
 	for i := 0; i < len(ev.Frames); {
 		n := 1
 		for i+n < len(ev.Frames) && ev.Frames[i+n] == ev.Frames[i] {
@@ -109,7 +112,7 @@ func printFrames(w io.Writer, ev incident.Evidence) {
 		if n > 1 {
 			times = fmt.Sprintf("  (%d times)", n)
 		}
-		fmt.Fprintf(w, "%s%s%s\n", mark, printable(ev.Frames[i]), times)
+		fmt.Fprintln(w, wrap(mark+printable(ev.Frames[i])+times, width, 4))
 		i += n
 	}
 }

@@ -26,8 +26,8 @@ func (e env) show(text string) error {
 // fit cuts the lines of a table to the width of the terminal, where a line that
 // wraps would spoil the columns. In a pipe or file nothing is cut.
 func (e env) fit(text string) string {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if !e.terminal || err != nil {
+	width := e.width()
+	if width == 0 {
 		return text
 	}
 	lines := strings.Split(text, "\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -56,12 +57,14 @@ func listQuarantines(e env, c *client.Client, asJSON bool) error {
 		fmt.Fprintln(e.stdout, "nothing is quarantined")
 		return nil
 	}
-	rows := [][]string{{"ID", "PROXY", "UPSTREAM", "WHAT", "ENDS IN", "REASON"}}
+	// What is cut at 80 columns is what can best be missed.
+	rows := [][]string{{"ID", "ENDS IN", "UPSTREAM", "WHAT", "PROXY", "REASON"}}
 	for _, q := range list {
-		rows = append(rows, []string{q.ID, q.Proxy, q.Upstream, what(q), time.Until(q.Until).Round(time.Second).String(), q.Reason})
+		rows = append(rows, []string{q.ID, time.Until(q.Until).Round(time.Second).String(), dash(q.Upstream), what(q), q.Proxy, q.Reason})
 	}
-	table(e.stdout, rows)
-	return nil
+	var text bytes.Buffer
+	table(&text, rows)
+	return e.show(e.fit(text.String()))
 }
 
 func what(q api.Quarantine) string {

@@ -10,9 +10,10 @@ import (
 // maxCell is the width of the widest column, in characters. JSON has the whole.
 const maxCell = 400
 
-// table prints rows in columns that are as wide as their widest cell. Cells
-// may come from the memory of a proxy: what a terminal would obey is replaced.
-func table(w io.Writer, rows [][]string) {
+// table prints rows in columns that are as wide as their widest cell, and
+// returns where the second one begins. Cells may come from the memory of a
+// proxy: what a terminal would obey is replaced.
+func table(w io.Writer, rows [][]string) (second int) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -33,6 +34,10 @@ func table(w io.Writer, rows [][]string) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
+	if len(widths) == 0 {
+		return 0
+	}
+	return widths[0] + 2
 }
 
 func shortened(s string) string { return printable(cut(s, maxCell)) }

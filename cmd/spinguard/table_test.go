@@ -46,7 +46,7 @@ func TestTheWorstIsAtTheTop(t *testing.T) {
 
 func TestRecursionTakesOneLine(t *testing.T) {
 	var out bytes.Buffer
-	printFrames(&out, incident.Evidence{Frames: []string{"pcre", "pcre", "pcre", "match (a.lua:1)", "main\x1b[2J"}, Hot: 3})
+	printFrames(&out, incident.Evidence{Frames: []string{"pcre", "pcre", "pcre", "match (a.lua:1)", "main\x1b[2J"}, Hot: 3}, 0)
 	if want := "  pcre  (3 times)\n> match (a.lua:1)\n  main?[2J\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
