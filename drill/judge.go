@@ -169,7 +169,11 @@ func recovery(c *Case, mode string, rec *record, main *seen) (time.Time, bool) {
 	}
 	from, ok := rec.allEnded()
 	if n := c.Expect.evictions(); n > 0 {
-		from, ok = replaced(rec.changes, n, c.Workers)
+		evicted := rec.firstEviction()
+		if evicted.IsZero() && !ok {
+			return time.Time{}, false // who went until now was not evicted
+		}
+		from, ok = replaced(rec.changes, evicted, n, c.Workers)
 	}
 	if !ok {
 		return time.Time{}, false

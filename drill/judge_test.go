@@ -119,6 +119,20 @@ func TestJudgeEnforceFails(t *testing.T) {
 	}
 }
 
+func TestJudgeTakesNoReloadForTheCure(t *testing.T) {
+	_, c, rec := healthyTrial()
+	s := rec.incidents[0]
+	s.Timeline.Evicted, s.Ended = nil, nil
+	if at, ok := recovery(c, ModeEnforce, rec, s); ok {
+		t.Errorf("recovered at %v, before anybody was evicted", at)
+	}
+	ended := ms(1100)
+	s.Ended = &ended
+	if _, ok := recovery(c, ModeEnforce, rec, s); !ok {
+		t.Error("not recovered, although the agent that evicted may have died before it could tell")
+	}
+}
+
 func TestJudgeCountsWorkersThatWereStuckAtOnce(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -196,6 +210,9 @@ func TestJudgeJoinsIncidents(t *testing.T) {
 	s := rec.incidents[0]
 	s.Timeline.Quarantined, s.Timeline.Evicted, s.WorkersEvicted = nil, nil, 0
 	rec.incidents = append(rec.incidents, &later)
+	for i := range rec.changes {
+		rec.changes[i].at = ms(685 + i)
+	}
 	res := judge(sc, c, ModeEnforce, rec)
 	if !res.Passed {
 		t.Errorf("failures: %q", res.Failures)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,14 +109,26 @@ func (l *lab) complete() bool {
 }
 
 // workers returns the pids of the workers that take new connections.
-func (l *lab) workers() []int { return workersOf(l.master, l.nginx()) }
+func (l *lab) workers() []int { return l.workersOf(l.master) }
 
-func workersOf(master int, nginx bool) []int {
+func (l *lab) workersOf(master int) []int {
+	if !l.nginx() {
+		if master == 0 || !lives(master) {
+			return nil
+		}
+		return []int{master}
+	}
+	out := nginxWorkers(master)
+	// The master of a binary upgrade has put its own pid there.
+	if pid, err := readPID(l.pidFile()); err == nil && pid != master {
+		out = append(slices.DeleteFunc(out, func(c int) bool { return c == pid }), nginxWorkers(pid)...)
+	}
+	return out
+}
+
+func nginxWorkers(master int) []int {
 	if master == 0 || !lives(master) {
 		return nil
-	}
-	if !nginx {
-		return []int{master}
 	}
 	var out []int
 	for _, c := range children(master) {

@@ -50,6 +50,19 @@ func (r *record) allEnded() (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
+// firstEviction returns when the first worker was evicted, zero if none was or
+// nobody lived to tell.
+func (r *record) firstEviction() time.Time {
+	var first *int64
+	for _, s := range r.after() {
+		first = earlier(first, s.after(r.trigger, s.Timeline.Evicted))
+	}
+	if first == nil {
+		return time.Time{}
+	}
+	return r.trigger.Add(time.Duration(*first) * time.Millisecond)
+}
+
 // earlier returns the smaller of two times that may be missing.
 func earlier(a, b *int64) *int64 {
 	if a == nil || b != nil && *b < *a {

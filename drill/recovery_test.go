@@ -78,15 +78,19 @@ func TestReplaced(t *testing.T) {
 		changes []change
 		n       int
 		want    int // -1: not yet
+		evicted int
 	}{
-		{"one of one", []change{gone(10, 1, 1), back(30, 3, 2)}, 1, 30},
-		{"within one look", []change{gone(10, 1, 2), back(10, 3, 2)}, 1, 10},
-		{"the second is still missing", []change{gone(10, 1, 1), back(30, 3, 2)}, 2, -1},
-		{"second gone, not back", []change{gone(10, 1, 1), back(30, 3, 2), gone(40, 2, 1)}, 2, -1},
-		{"both back", []change{gone(10, 1, 1), back(30, 3, 2), gone(40, 2, 1), back(70, 4, 2)}, 2, 70},
-		{"nothing", nil, 1, -1},
+		{"one of one", []change{gone(10, 1, 1), back(30, 3, 2)}, 1, 30, 0},
+		{"within one look", []change{gone(10, 1, 2), back(10, 3, 2)}, 1, 10, 0},
+		{"the second is still missing", []change{gone(10, 1, 1), back(30, 3, 2)}, 2, -1, 0},
+		{"second gone, not back", []change{gone(10, 1, 1), back(30, 3, 2), gone(40, 2, 1)}, 2, -1, 0},
+		{"both back", []change{gone(10, 1, 1), back(30, 3, 2), gone(40, 2, 1), back(70, 4, 2)}, 2, 70, 0},
+		{"nothing", nil, 1, -1, 0},
+		{"a reload before the eviction", []change{back(5, 8, 4), gone(10, 1, 3), gone(40, 2, 2)}, 1, 40, 30},
+		{"only a reload", []change{back(5, 8, 4), gone(10, 1, 3)}, 1, -1, 30},
+		{"reloads go on after it", []change{gone(40, 2, 2), back(60, 9, 4), gone(70, 3, 2)}, 1, 40, 30},
 	} {
-		at, ok := replaced(tt.changes, tt.n, 2)
+		at, ok := replaced(tt.changes, ms(tt.evicted), tt.n, 2)
 		if want := tt.want >= 0; ok != want || ok && !at.Equal(ms(tt.want)) {
 			t.Errorf("%s: %v, %v, want %d", tt.name, at.Sub(zero), ok, tt.want)
 		}

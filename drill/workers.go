@@ -32,7 +32,7 @@ func (l *lab) watchWorkers(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &workerWatch{cancel: cancel, now: l.workers()}
 	l.watch = w
-	master, nginx := l.master, l.nginx()
+	master := l.master
 	l.spawn(&w.wg, func() {
 		tick := time.NewTicker(workerPoll)
 		defer tick.Stop()
@@ -42,7 +42,7 @@ func (l *lab) watchWorkers(ctx context.Context) {
 				return
 			case <-tick.C:
 			}
-			w.update(time.Now(), workersOf(master, nginx))
+			w.update(time.Now(), l.workersOf(master))
 			if n%10 == 0 {
 				l.brood.note()
 			}
@@ -84,19 +84,23 @@ func (w *workerWatch) since(t time.Time) []change {
 	return out
 }
 
-// replaced says when the last change left all want workers in place, after at
-// least n had gone.
-func replaced(changes []change, n, want int) (time.Time, bool) {
+// replaced says since when all want workers are in place, after at least n had
+// gone. What went before the first eviction, if there was one, was another's
+// doing, such as a reload's.
+func replaced(changes []change, evicted time.Time, n, want int) (time.Time, bool) {
 	gone := 0
 	var at time.Time
 	for _, c := range changes {
+		if c.at.Before(evicted) {
+			continue
+		}
 		if c.gone {
 			gone++
 		}
 		switch {
 		case c.current < want:
 			at = time.Time{}
-		case gone >= n:
+		case gone >= n && at.IsZero():
 			at = c.at
 		}
 	}
