@@ -213,6 +213,7 @@ func TestMetricNames(t *testing.T) {
 	f.workers[0].PID = os.Getpid()
 	m := NewMetrics("0.1.0", f)
 	m.AddRequestCPU("nginx-main", "shop", time.Second)
+	m.WatchSpools(func() []Spool { return []Spool{{Receiver: "webhook"}} })
 	var b bytes.Buffer
 	for line := range strings.SplitSeq(scrape(t, m), "\n") {
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {

@@ -27,17 +27,17 @@ func each(names ...string) []query {
 var balancer = []row{
 	{"Requests", []panel{
 		{title: "Requests", unit: "reqps", width: 12, help: "By upstream, those refused included.",
-			queries: []query{{sums("by (upstream) ", "requests_started", "rejected_rate", "rejected_bound", "rejected_poison", "rejected_route", "rejected_version"), "{{upstream}}"}}},
+			queries: []query{{sums("by (upstream) ", "requests_started", "rejected_rate", "rejected_bound", "rejected_poison", "rejected_route", "rejected_version", "rejected_empty"), "{{upstream}}"}}},
 		{title: "Not answered", unit: "percentunit", width: 12, help: "Share of all requests that got no answer of a peer: failed, refused, given up by the client, and those that hang. " +
 			"Needs guard and log in the location.",
 			queries: []query{{`spinguard:balancer_unanswered:ratio_rate5m{job="$job",upstream=~"$upstream"}`, "{{upstream}}"}}},
 		{title: "In flight", unit: "short", width: 8, help: "What live workers are busy with. Requests that hang stay here.",
 			queries: []query{{`sum by (upstream) (spinguard_balancer_requests_in_flight{` + these + `})`, "{{upstream}}"}}},
 		{title: "Started, ended, lost", unit: "reqps", width: 8, help: "Lost: their worker was killed.", queries: each("requests_started", "requests_finished", "requests_lost")},
-		{title: "Refused", unit: "reqps", stacked: true, width: 8, queries: each("rejected_rate", "rejected_bound", "rejected_poison", "rejected_route", "rejected_version")},
+		{title: "Refused", unit: "reqps", stacked: true, width: 8, queries: each("rejected_rate", "rejected_bound", "rejected_poison", "rejected_route", "rejected_version", "rejected_empty")},
 	}},
 	{"Peers", []panel{
-		{title: "Tries by outcome", unit: "reqps", stacked: true, width: 12, queries: each("tries_success", "tries_failure", "tries_timeout", "tries_unconnected", "tries_aborted")},
+		{title: "Tries by outcome", unit: "reqps", stacked: true, width: 12, queries: each("tries_success", "tries_failure", "tries_timeout", "tries_unconnected", "tries_aborted", "tries_local")},
 		{title: "Retries", unit: "reqps", width: 6, queries: each("retries_granted", "retries_denied")},
 		{title: "Peers taken out", unit: "cps", width: 6, help: "Capped: not taken out, since enough are. Panics: picks of peers that are out.", queries: each("ejections", "ejections_capped", "panics")},
 		{title: "Connections", unit: "cps", stacked: true, width: 12, queries: each("connections_opened", "connections_reused")},
