@@ -109,10 +109,11 @@ func binary(t *testing.T, dir string) string {
 	if path := os.Getenv("SPINGUARD_BIN"); path != "" {
 		return path
 	}
-	if out, err := exec.Command("go", "build", "-o", dir+"/spinguard", "../../cmd/spinguard").CombinedOutput(); err != nil {
+	// dir/spinguard is the folder of nginx's library.
+	if out, err := exec.Command("go", "build", "-o", dir+"/program", "../../cmd/spinguard").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return dir + "/spinguard"
+	return dir + "/program"
 }
 
 // configure writes the configuration of the drill gcd-nan, with the library's
