@@ -54,7 +54,7 @@ func serveOne(t *testing.T) (socket string, inc *incident.Incident) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() { cancel(); <-served })
+	t.Cleanup(func() { cancel(); _ = <-served })
 	return socket, inc
 }
 
