@@ -54,7 +54,12 @@ func serveOne(t *testing.T) (socket string, inc *incident.Incident) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() { cancel(); _ = <-served })
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
 	return socket, inc
 }
 
