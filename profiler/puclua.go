@@ -2,7 +2,6 @@ package profiler
 
 import (
 	"encoding/binary"
-	"slices"
 	"strings"
 
 	puc "github.com/spinguard/spinguard/profiler/lua"
@@ -56,11 +55,11 @@ func (l *pucLua) walk(p *Process, frames []unwind.Frame, native []nativeFrame, m
 	if len(places) == 0 {
 		return nil, ""
 	}
-	words := slices.DeleteFunc(machineWords(frames, mem), func(v uint64) bool {
-		m, ok := p.modules.maps.Find(v) // states lie on the heap
-		return !ok || m.Inode != 0 || !m.Write || m.Path == "[stack]"
-	})
-	w := l.vm.Walk(mem, words)
+	words := machineWords(frames, mem)
+	w := l.vm.Walk(mem, onHeap(p.modules.maps, words))
+	if len(w.Runs) == 0 && p.modules.refresh() { // the heap has grown since
+		w = l.vm.Walk(mem, onHeap(p.modules.maps, words))
+	}
 	without := withoutFrame(w.Runs, len(places))
 	for i, run := range w.Runs {
 		switch {
@@ -75,6 +74,16 @@ func (l *pucLua) walk(p *Process, frames []unwind.Frame, native []nativeFrame, m
 		}
 	}
 	return segments, w.Truncated
+}
+
+// onHeap returns those of the words that may point to a state.
+func onHeap(maps procmem.Maps, words []uint64) (list []uint64) {
+	for _, v := range words {
+		if m, ok := maps.Find(v); ok && m.Inode == 0 && m.Write && m.Path != "[stack]" {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // withoutFrame tells which runs have no machine frame, given how many have one.
