@@ -84,11 +84,21 @@ func TestJudge(t *testing.T) {
 			w.run(5*time.Second, steady, 1, func(i int) { w.o.Progress++; w.o.Voluntary += 2 })
 		}, Healthy, []Verdict{Suspect, Saturated}},
 		{"stolen time charged to the thread is one sample", func(w *world) {
-			w.run(60*msec, steady, 1, nil)
+			w.run(30*msec, steady, 1, nil)
 			w.o.CPUTime += 5 * time.Second
 			w.o.Now += 5 * time.Second
 			w.observe()
 		}, Healthy, []Verdict{Suspect, Runaway}},
+		{"also when it is suspected", func(w *world) {
+			w.run(200*msec, 2*msec, 1, nil)
+			w.o.CPUTime += 5 * time.Second
+			w.o.Now += 5 * time.Second
+			w.observe()
+			w.run(80*msec, 2*msec, 1, nil)
+		}, Suspect, []Verdict{Runaway}},
+		{"ticks that miss a worker on a shared CPU take nothing off its clock", func(w *world) {
+			w.run(340*msec, 3*steady, 0.5, func(int) { w.o.Weight = steady })
+		}, Runaway, nil},
 		{"stopped by a signal", func(w *world) {
 			w.run(80*msec, steady, 1, nil)
 			w.look(5*time.Second, func(int) { w.o.Stopped = true })

@@ -105,16 +105,25 @@ type stretch struct {
 	from    time.Duration // Now at its begin
 	cpuFrom time.Duration // CPUTime then
 	cpu     time.Duration // charged since
-	sampled time.Duration // that the samples since stand for
+	sampled time.Duration // of that, what samples bear witness to
 	samples int
+	last    time.Duration // CPUTime of the last sample
 }
 
-func (s *stretch) restart(o Observation) { *s = stretch{from: o.Now, cpuFrom: o.CPUTime} }
+func (s *stretch) restart(o Observation) {
+	*s = stretch{from: o.Now, cpuFrom: o.CPUTime, last: o.CPUTime}
+}
+
+// A worker that shares its CPU is missed by some ticks and met by others: what
+// it was charged between two samples is believed up to so many periods. A pause
+// of the machine, charged by a hypervisor that hides it, is no more than that.
+const believed = 3
 
 func (s *stretch) add(o Observation) {
 	s.cpu = max(s.cpu, o.CPUTime-s.cpuFrom)
 	if o.Weight > 0 {
-		s.sampled += o.Weight
+		s.sampled += max(0, min(o.CPUTime-s.last, believed*o.Weight))
+		s.last = max(s.last, o.CPUTime)
 		s.samples++
 	}
 }
