@@ -34,12 +34,13 @@ import (
 )
 
 const (
-	lookEvery      = 200 * time.Millisecond // looks at workers from outside
-	scanEvery      = time.Second            // looks for new and gone processes
-	alarmEvery     = 20 * time.Millisecond  // both, while an incident is open
-	alarmScanEvery = 40 * time.Millisecond
-	imagesMax      = 128
-	recorderRate   = 3 // stacks a second of each worker that the flight recorder keeps
+	lookEvery        = 200 * time.Millisecond // looks at workers from outside
+	scanEvery        = time.Second            // looks for new and gone processes
+	suspectScanEvery = 3 * time.Second        // the same, while a worker is suspected
+	alarmEvery       = 20 * time.Millisecond  // both, while an incident is open
+	alarmScanEvery   = 40 * time.Millisecond
+	imagesMax        = 128
+	recorderRate     = 3 // stacks a second of each worker that the flight recorder keeps
 )
 
 // Agent is one running agent.
@@ -205,7 +206,11 @@ func (a *Agent) tick() {
 	now := a.clock.mono()
 	a.clockSet()
 	alarm := len(a.episodes) > 0
-	if now-a.lastScan >= choose(alarm, alarmScanEvery, scanEvery) || a.lastScan == 0 {
+	scanAfter := choose(alarm, alarmScanEvery, scanEvery)
+	if !alarm && a.suspects() {
+		scanAfter = suspectScanEvery
+	}
+	if now-a.lastScan >= scanAfter || a.lastScan == 0 {
 		a.lastScan = now
 		a.scan()
 		a.reportSaturated(now)
@@ -217,6 +222,17 @@ func (a *Agent) tick() {
 	a.stepEpisodes()
 	a.keepHolds(now)
 	a.publish()
+}
+
+// suspects says that a worker is suspected, and no incident is open yet: then
+// nothing must keep the loop from its samples for long.
+func (a *Agent) suspects() bool {
+	for _, w := range a.workers {
+		if w.suspectedAt != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func choose(c bool, yes, no time.Duration) time.Duration {

@@ -117,7 +117,7 @@ func (s *stretch) restart(o Observation) {
 // A worker that shares its CPU is missed by some ticks and met by others: what
 // it was charged between two samples is believed up to so many periods. A pause
 // of the machine, charged by a hypervisor that hides it, is no more than that.
-const believed = 3
+const believed = 5
 
 func (s *stretch) add(o Observation) {
 	s.cpu = max(s.cpu, o.CPUTime-s.cpuFrom)
