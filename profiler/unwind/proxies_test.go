@@ -117,9 +117,16 @@ func TestHAProxyAsleep(t *testing.T) {
 	for _, task := range tasks {
 		tid, _ := strconv.Atoi(task.Name())
 		x.pid = tid
-		regs := x.sleeping()
-		frames, truncated := x.unwind.Unwind(regs, x.process, nil)
-		names := x.names(frames)
+		var names []string
+		var truncated string
+		for range 100 { // threads wait for each other before their first turn
+			var frames []Frame
+			frames, truncated = x.unwind.Unwind(x.sleeping(), x.process, nil)
+			if names = x.names(frames); names[0] == "epoll_wait" {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 		t.Log(names)
 		if truncated != "" || len(names) < 4 || names[0] != "epoll_wait" || !slices.Contains(names, "run_poll_loop") {
 			t.Errorf("thread %d: %v %q", tid, names, truncated)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sort"
+	"time"
 )
 
 var sink int
@@ -52,6 +53,12 @@ func outer() {
 
 func main() {
 	runtime.LockOSThread()
-	os.Stdout.WriteString("ready\n")
+	// Another thread says so, while this one is well on its way: on its way out
+	// of a system call it would read the clock, and whoever is single-stepped
+	// there reads it for ever, since it has ticked each time.
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		os.Stdout.WriteString("ready\n")
+	}()
 	outer()
 }
