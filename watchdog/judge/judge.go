@@ -9,9 +9,9 @@
 //   - another request or another event handler is being worked on;
 //   - the worker sleeps inside its event wait.
 //
-// The stall's clock is the lesser of the CPU time that the kernel charged and
-// of the samples seen times their period: some hypervisors charge stolen time
-// to the thread, and then a pause is one sample, a loop is thirty.
+// The stall's clock is the CPU time that the kernel charged, as far as samples
+// bear witness to it: some hypervisors charge stolen time to the thread, and
+// then a pause is one sample, a loop is thirty.
 package judge
 
 import (

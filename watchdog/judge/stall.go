@@ -128,7 +128,7 @@ func (s *stretch) add(o Observation) {
 	}
 }
 
-// length is the lesser of both clocks.
+// length is what samples bear witness to, and at most what was charged.
 func (s *stretch) length() time.Duration {
 	if s.samples < leastSamples {
 		return 0
