@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const recoverMethod = `"spinguard drill gcd-nan", again and again: the poison reaches all four workers of a private nginx that uses the balancer. Times
+const recoverMethod = `"spinguard drill gcd-nan", again and again: the poison may reach every worker of a private nginx that uses the balancer; how many got stuck is told below. Times
 are counted from the trigger, as the drill tells them; recovered is when every worker serves again.
 `
 
@@ -22,17 +22,18 @@ type drilled struct {
 }
 
 func recoverTable(ctx context.Context, o options) error {
-	fmt.Printf("\nFrom the poison to recovery, all workers stuck, %d drills\n"+recoverMethod, o.recovers)
+	fmt.Printf("\nFrom the poison to recovery, %d drills\n"+recoverMethod, o.recovers)
 	steps := []string{"suspected", "confirmed", "quarantined", "recovered"}
-	times, passed := map[string][]time.Duration{}, 0
+	times, stuck, passed := map[string][]time.Duration{}, map[int]int{}, 0
 	for range o.recovers {
 		d, err := drillOnce(ctx, o)
 		if err != nil {
 			return err
 		}
-		if d.Passed && d.WorkersStuck == detectWorkers {
+		if d.Passed {
 			passed++
 		}
+		stuck[d.WorkersStuck]++
 		for _, s := range steps {
 			if ms := d.Timeline[s]; ms != nil {
 				times[s] = append(times[s], time.Duration(*ms)*time.Millisecond)
@@ -46,7 +47,7 @@ func recoverTable(ctx context.Context, o options) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	fmt.Printf("%d of %d drills passed with all workers stuck\n", passed, o.recovers)
+	fmt.Printf("%d of %d drills passed; drills by workers stuck: %v\n", passed, o.recovers, stuck)
 	return nil
 }
 
