@@ -121,17 +121,18 @@ func (b *tab) do(steps ...step) {
 	}
 }
 
-// text evaluates an expression that gives a string.
+// text evaluates an expression that gives a string, or gives what it threw.
 func (b *tab) text(expression string) string {
 	b.t.Helper()
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+expression+")"))
+	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("(() => { try { return String("+expression+") } catch (e) { return String(e) } })()"))
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
 	return out
 }
 
-// want evaluates an expression until it gives the text.
+// want evaluates an expression until it gives the text; until then it may throw,
+// since a page is not drawn at once.
 func (b *tab) want(expression, want string) {
 	b.t.Helper()
 	got := ""

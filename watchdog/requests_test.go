@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,17 +77,19 @@ func TestCountsClassesBudgetsAndHotPaths(t *testing.T) {
 	base, master := startNginx(t, busyNginx, "/burn/0")
 	a, _ := startAgent(t, t.TempDir(), config.Observe, func(c *config.Config) { c.RequestBudget.CPU = 100 * time.Millisecond }, master)
 	var stop atomic.Bool
-	done := make(chan struct{})
-	go func() { // busy all the time, each request below any threshold of a stall, a few over the budget
-		defer close(done)
-		for i := 0; !stop.Load(); i++ {
-			if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 1_000_000+i%8/7*11_000_000+i)); err == nil {
-				_, _ = io.Copy(io.Discard, r.Body)
-				_ = r.Body.Close()
+	var clients sync.WaitGroup
+	// Several at once, so that the worker never sleeps; each request below any threshold of a stall, a few over the budget.
+	for range 4 {
+		clients.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 1_000_000+i%8/7*11_000_000+i)); err == nil {
+					_, _ = io.Copy(io.Discard, r.Body)
+					_ = r.Body.Close()
+				}
 			}
-		}
-	}()
-	defer func() { stop.Store(true); <-done }()
+		})
+	}
+	defer func() { stop.Store(true); clients.Wait() }()
 	waitFor(t, "a class over its budget", func() bool {
 		for _, c := range a.Classes() {
 			if c.Route == "GET /burn/*" && c.Phase == "content" && c.CPUSeconds > 0 && c.OverBudget > 0 {
