@@ -45,6 +45,7 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 	span := set.Duration("for", 0, "run the whole list again until this `time` is over")
 	oneAgent := set.Bool("one-agent", false, "keep one agent for all runs, and tell how its memory went")
 	runs := set.Int("runs", 1, "run the whole list this many times")
+	tries := set.Int("tries", 1, "run a scenario that fails again, so often in all; the last run counts, and the failures stay in the output")
 	set.Usage = func() {} // told below, where it is known whether it was asked for
 	names, err := parseMixed(set, args)
 	switch {
@@ -58,6 +59,9 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 		return 2
 	case *runs < 1 || *runs > 10_000:
 		fmt.Fprintf(stdio.Err, "drill: --runs %d is not between 1 and 10000\n", *runs)
+		return 2
+	case *tries < 1 || *tries > 100:
+		fmt.Fprintf(stdio.Err, "drill: --tries %d is not between 1 and 100\n", *tries)
 		return 2
 	}
 	names, skipped := withoutFiles(names)
@@ -78,7 +82,7 @@ func Command(ctx context.Context, stdio IO, args []string) int {
 			return 2
 		}
 	}
-	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON, span: *span, oneAgent: *oneAgent}
+	s := series{stdio: stdio, opt: opt, out: *out, json: *asJSON, span: *span, oneAgent: *oneAgent, tries: *tries}
 	return s.run(ctx, scenarios, *runs)
 }
 

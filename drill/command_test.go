@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ func TestCommandUsedWrongly(t *testing.T) {
 		{"/tmp", "/tmp holds no case.yaml"},
 		{"gcd-nan --mode maybe", `mode "maybe" is neither enforce nor observe`},
 		{"gcd-nan --runs 0", "--runs 0 is not between"},
+		{"gcd-nan --tries 0", "--tries 0 is not between"},
 		{"gcd-nan --what", "flag provided but not defined: -what"},
 	} {
 		code, out, err := command(t, strings.Fields(tt.args)...)
@@ -108,6 +110,33 @@ func TestCommandPrintsOneObjectPerRun(t *testing.T) {
 		if kept, err := os.ReadFile(filepath.Join(r.Out, "result.json")); err != nil || strings.TrimSpace(string(kept)) != lines[i] {
 			t.Errorf("run %d: result.json is %q, %v", i+1, kept, err)
 		}
+	}
+}
+
+func TestTries(t *testing.T) {
+	for _, tt := range []struct {
+		tries  int
+		passes string // one letter for each run that would be
+		runs   int
+	}{
+		{0, "ny", 1},
+		{1, "ny", 1},
+		{2, "yn", 1},
+		{2, "ny", 2},
+		{3, "nnny", 3},
+	} {
+		n := 0
+		all, err := untilPassed(tt.tries, func() (Result, error) {
+			n++
+			return Result{Passed: tt.passes[n-1] == 'y'}, nil
+		})
+		if err != nil || len(all) != tt.runs || all[len(all)-1].Passed != (tt.passes[tt.runs-1] == 'y') {
+			t.Errorf("%d tries of %s: %d runs, %+v, %v", tt.tries, tt.passes, n, all, err)
+		}
+	}
+	all, err := untilPassed(3, func() (Result, error) { return Result{}, ErrUsage })
+	if len(all) != 0 || !errors.Is(err, ErrUsage) {
+		t.Errorf("a drill that can't be run: %v, %v", all, err)
 	}
 }
 

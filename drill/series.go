@@ -20,6 +20,7 @@ type series struct {
 	span  time.Duration // the list is begun again until it is over
 
 	oneAgent bool // for all runs
+	tries    int  // a scenario that fails is run again until it has been run so often; 0 is 1
 }
 
 // run returns the exit code.
@@ -39,7 +40,8 @@ func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
 			if n >= runs && time.Since(began) >= s.span {
 				break // each ran as often as was asked for
 			}
-			res, err := s.one(ctx, sc, n)
+			tried, err := untilPassed(s.tries, func() (Result, error) { return s.one(ctx, sc, n) })
+			results = append(results, tried...)
 			if errors.Is(err, ErrUsage) {
 				fmt.Fprintln(s.stdio.Err, "drill:", err)
 				return 2
@@ -52,16 +54,29 @@ func (s *series) run(ctx context.Context, list []*Scenario, runs int) int {
 				}
 				continue
 			}
-			if !res.Passed {
+			if !tried[len(tried)-1].Passed {
 				code = 1
 			}
-			results = append(results, res)
 		}
 	}
 	if !s.json && len(results) > 1 {
 		s.summary(results)
 	}
 	return code
+}
+
+// untilPassed runs a scenario until it passes or has been run so often. It returns
+// all results, so that a failure before a success stays to be seen.
+func untilPassed(tries int, run func() (Result, error)) (all []Result, err error) {
+	for {
+		res, err := run()
+		if err != nil {
+			return all, err
+		}
+		if all = append(all, res); res.Passed || len(all) >= tries {
+			return all, nil
+		}
+	}
 }
 
 // noteEvery is how often the memory of a lasting agent is told.
