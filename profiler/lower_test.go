@@ -56,7 +56,7 @@ func TestLowerStaysInOneHandler(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := startNginx(t, 1, "pcre_jit on;", luaCases, "location /go { content_by_lua_block { "+c.lua+" } }")
 			n.Trigger(t, "/go")
-			time.Sleep(50 * time.Millisecond)
+			letRun(t, n.Workers[0], 150*time.Millisecond)
 			total := 0
 			seen := fingerprints(t, n.Workers[0], 300, 5*time.Second, func(_ bpf.Sample, r Result) {
 				total++

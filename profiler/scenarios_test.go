@@ -167,6 +167,28 @@ func report(t testing.TB, q *quality) {
 	}
 }
 
+// letRun waits until a process has used that much more CPU: what comes before
+// its loop is over then, also where it gets little of a CPU.
+func letRun(t testing.TB, pid int, cpu time.Duration) {
+	t.Helper()
+	used := func() (ns time.Duration) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		if err == nil {
+			_, err = fmt.Sscan(string(text), (*int64)(&ns))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ns
+	}
+	from := used()
+	for end := time.Now().Add(time.Minute); used()-from < cpu; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d does not run", pid)
+		}
+	}
+}
+
 // At least 99 of 100 stacks reach from the entry of the process to the leaf,
 // with the Lua functions and the looping line.
 func TestScenarios(t *testing.T) {
@@ -174,7 +196,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := startNginx(t, 1, "pcre_jit on;", luaCases, "location /go { content_by_lua_block { "+c.lua+" } }")
 			n.Trigger(t, "/go")
-			time.Sleep(50 * time.Millisecond)
+			letRun(t, n.Workers[0], 150*time.Millisecond)
 			q := measure(t, n.Workers[0], 400, 5*time.Second, c.places, testing.Verbose())
 			report(t, q)
 			if q.samples < 100 || q.share(q.whole) < 99 || q.share(q.lua) < 99 || q.share(q.placed) < 99 {
