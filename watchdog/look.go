@@ -17,6 +17,7 @@ func (a *Agent) lookAtAll(now time.Duration) {
 }
 
 func (a *Agent) lookAt(w *worker, now time.Duration) {
+	before := a.clock.mono()
 	look, err := w.lookOnce(now)
 	if err != nil {
 		return // it ended; the scan will say so
@@ -25,7 +26,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	w.look = look
 	w.showShare(look, now)
 	o := judge.Observation{
-		Now: now, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
+		Now: now, Before: before, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
 		InWait: look.InEventWait, Asleep: asleep(look), Stopped: look.Stopped || look.State == 't' || look.Frozen,
 		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, RunDelay: look.RunDelay, Throttled: look.Throttled,
 	}
@@ -50,6 +51,7 @@ func (w *worker) lookOnce(now time.Duration) (proxy.Look, error) {
 // lookCloser reads what only a worker outside of its event wait needs.
 func (a *Agent) lookCloser(w *worker, look proxy.Look, o *judge.Observation) {
 	o.Progress, o.ProgressOK = w.readProgress()
+	o.TurnFrom = w.turnFrom(o)
 	if w.slot != 0 {
 		var slot [balancer.CrumbSize]byte
 		if w.process.Memory().ReadMemory(w.slot, slot[:]) == nil {

@@ -34,6 +34,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		Starting: w.starting(), LockOwner: w.lockOwner, SelfOwned: w.lockOwner == w.PID,
 		Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active,
 	}
+	o.TurnFrom = w.turnFrom(&o)
 	switch {
 	case !s.Full:
 		a.recorder.Skip(w.recorded(), s.When, s.Weight)

@@ -69,7 +69,8 @@ type Observation struct {
 	Voluntary  uint64        // voluntary context switches since its start
 	Progress   uint64        // the progress word
 	ProgressOK bool
-	InWait     bool // in the system call in which its event loop waits
+	TurnFrom   time.Duration // by when the turn had begun that the word tells of, monotonic; 0: it does not tell
+	InWait     bool          // in the system call in which its event loop waits
 
 	Activity uint64 // identity of the event handler that runs (lower part of the native stack)
 	Request  uint64 // identity of the request being worked on
@@ -79,6 +80,7 @@ type Observation struct {
 
 	Asleep     bool          // looks only: state S or D
 	RunDelay   time.Duration // looks only: time without a CPU though ready to run, since its start
+	Before     time.Duration // looks only: a moment before its clocks were read, monotonic
 	Throttled  time.Duration // looks only: of its cgroup, by quota; 0 where not read
 	Stopped    bool          // stopped, traced or frozen
 	Waiting    string        // looks only: what it sleeps in, for the reason
@@ -118,6 +120,7 @@ type State struct {
 
 	runDelay time.Duration // by the last look
 	waiting  string        // what it was last seen asleep in
+	period   time.Duration // of its samples
 
 	turn   turn
 	stall  stall
@@ -146,6 +149,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 		s.turn.timers.restart(o)
 		s.window.restart(o)
 	}
+	delayBefore := s.runDelay
 	if o.RunDelay > 0 {
 		s.runDelay = o.RunDelay
 	}
@@ -154,6 +158,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	}
 	stood := o.Now - s.stall.from
 	ended := max(s.progress(o, l), s.turn.ended)
+	s.backdate(o, delayBefore)
 	s.window.add(o)
 	s.verdict, s.reason = s.decide(o, l)
 	if s.verdict == Healthy || s.verdict == Saturated {

@@ -19,6 +19,7 @@ type stall struct {
 	seen      bool          // by a look
 	seenAt    time.Duration // when first
 	lastLook  time.Duration
+	unseen    unseen
 }
 
 // length is the stall by its strictest clock: CPU time, or asleep the wall.

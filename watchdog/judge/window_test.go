@@ -1,0 +1,38 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSaturated(t *testing.T) {
+	judgeAll(t, []story{
+		{"saturated on a crowded host", func(w *world) {
+			for i := range 200 {
+				w.run(steady, steady, 0.1, func(int) { w.o.Request, w.o.Progress = uint64(i+1), uint64(i); w.o.Activity = uint64(i + 1) })
+				w.o.Weight, w.o.RunDelay = 0, time.Duration(i)*180*msec
+				w.observe()
+				w.o.RunDelay = 0
+			}
+		}, Saturated, []Verdict{Suspect, Runaway}},
+		{"sends one big answer", func(w *world) {
+			w.run(6*time.Second, steady, 1, func(i int) {
+				w.o.Progress++
+				w.o.Request, w.o.Motion, w.o.Activity, w.o.Counting = 7, uint64(i), uint64(i), true
+				w.o.EventWaits += 100
+			})
+		}, Saturated, []Verdict{Spinning, Runaway}},
+	})
+}
+
+func TestWishes(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	if w.last.Burst || w.last.Close || w.last.Count {
+		t.Errorf("a healthy worker is watched closely: %+v", w.last)
+	}
+	w.run(200*msec, steady, 1, nil)
+	if !w.last.Burst || !w.last.Close {
+		t.Errorf("a suspect is not watched closely: %+v", w.last)
+	}
+}
