@@ -36,11 +36,10 @@ func (p *Profile) WriteFolded(w io.Writer) error {
 // eachStack calls f for every distinct stack, labels set aside, in order.
 func (p *Profile) eachStack(f func(ids []uint32, value, base int64)) {
 	for i := 0; i < len(p.stacks); {
-		ids := p.frameIDs(p.stacks[i])
+		first, ids := i, p.frameIDs(p.stacks[i])
 		var value, base int64
 		for ; i < len(p.stacks); i++ {
-			next := p.frameIDs(p.stacks[i])
-			if len(next) != len(ids) || commonPrefix(next, ids) != len(ids) {
+			if i > first && !p.stacks[i].same(p.stacks[i-1].depth) {
 				break
 			}
 			if p.stacks[i].base {

@@ -78,7 +78,7 @@ func (p *Profile) htmlLegend() string {
 		entry(changeColor(-1), "smaller share")
 		return b.String()
 	}
-	sums := p.selfByKind()
+	sums := p.self
 	for _, k := range legendOrder {
 		if v := sums[k]; v > 0 {
 			entry(kindColors[k], kindNames[k]+" "+percent(share(v, p.total)))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/spinguard/spinguard/profiler/stack"
 )
 
 // rank renumbers the frames in the order of their labels, so that comparing
@@ -32,17 +34,30 @@ func (p *Profile) rank() {
 func (p *Profile) sortStacks() {
 	s := sorter{words: &p.words, seed: 0x9e3779b9}
 	s.sort(p.stacks, 0)
-	kept := p.stacks[:0]
+	kept, self := p.stacks[:0], make([]int64, len(p.frames))
+	var before []uint32
 	for i, r := range p.stacks {
-		if n := len(kept) - 1; i > 0 && kept[n].set == r.set && kept[n].base == r.base &&
-			slices.Equal(p.frameIDs(kept[n]), p.frameIDs(r)) {
+		ids := p.frameIDs(r)
+		r.shared = uint16(commonPrefix(before, ids))
+		if !r.base && len(ids) > 0 {
+			self[ids[len(ids)-1]] += r.value
+		}
+		if n := len(kept) - 1; i > 0 && r.same(kept[n].depth) && kept[n].set == r.set && kept[n].base == r.base {
 			kept[n].value += r.value
 			continue
 		}
-		kept = append(kept, r)
+		kept, before = append(kept, r), ids
 	}
-	p.stacks = kept
+	p.stacks, p.self = kept, make(map[stack.Kind]int64)
+	for i, value := range self {
+		if value != 0 {
+			p.self[p.frames[i].Kind] += value
+		}
+	}
 }
+
+// same says that a record has all frames of the one before it, which is so deep.
+func (r record) same(depth uint16) bool { return r.shared == r.depth && r.depth == depth }
 
 // sorter is a multikey quicksort: stacks share long prefixes, and this looks
 // at each frame of a prefix about once. Pivots are random, so that no order

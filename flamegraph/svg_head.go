@@ -55,17 +55,6 @@ func (p *Profile) distinct() int {
 	return n
 }
 
-// selfByKind sums the values by the kind of the leaf.
-func (p *Profile) selfByKind() map[stack.Kind]int64 {
-	sums := make(map[stack.Kind]int64)
-	for _, r := range p.stacks {
-		if ids := p.frameIDs(r); !r.base && len(ids) > 0 {
-			sums[p.frames[ids[len(ids)-1]].Kind] += r.value
-		}
-	}
-	return sums
-}
-
 func (s *svgWriter) head() {
 	s.text(`<text class="title" x="10" y="26">`)
 	escape(s.out, fit(s.o.Title, (s.o.Width-420)/9))
@@ -98,7 +87,7 @@ func (s *svgWriter) legend() {
 			entry(`fill="`+changeColor(e.change)+`"`, e.text)
 		}
 	} else {
-		sums := s.p.selfByKind()
+		sums := s.p.self
 		for _, k := range legendOrder {
 			if v := sums[k]; v > 0 {
 				entry(fmt.Sprintf(`class="k%d"`, k), kindNames[k]+" "+percent(share(v, s.p.total)))

@@ -32,19 +32,16 @@ type narrow func(total, base int64) bool
 // When more than limit boxes are kept it gives up and returns nil.
 func (p *Profile) grow(drop narrow, limit int) *tree {
 	g := grower{t: &tree{nodes: []node{{frame: root, parent: -1}}}, open: []int32{0}, drop: drop}
-	var prev []uint32
 	for _, r := range p.stacks {
-		ids := p.frameIDs(r)
-		common := commonPrefix(prev, ids)
+		common := int(r.shared)
 		g.closeTo(common + 1)
-		for _, id := range ids[common:] {
+		for _, id := range p.frameIDs(r)[common:] {
 			g.push(id)
 		}
 		if len(g.t.nodes) > limit+len(g.open) {
 			return nil
 		}
 		g.add(r)
-		prev = ids
 	}
 	g.closeTo(0)
 	return g.t
