@@ -14,6 +14,16 @@ type losses struct {
 	ring, unreadable uint64
 }
 
+// readCounters reads the sampler's totals. One that can't be asked keeps them.
+func (a *Agent) readCounters() {
+	if a.sampler == nil {
+		return
+	}
+	if c, err := a.sampler.Counters(); err == nil {
+		a.counters = c
+	}
+}
+
 // losses reads the totals of a worker as they are now.
 func (a *Agent) losses(w *worker) losses {
 	l := losses{unreadable: a.unreadable}

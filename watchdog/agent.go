@@ -81,6 +81,8 @@ type Agent struct {
 
 	jobs       chan func() // work for the loop
 	view       atomic.Pointer[view]
+	readAt     atomic.Int64                            // when the view was last read, by the monotonic clock
+	outdated   bool                                    // by a job, since the view was made
 	tested     atomic.Pointer[profiler.SelfTestReport] // nil: not yet
 	settings   atomic.Pointer[config.Config]
 	beat       atomic.Int64 // when the loop last turned
@@ -247,6 +249,7 @@ func (a *Agent) doJobs() {
 		select {
 		case job := <-a.jobs:
 			job()
+			a.outdated = true
 		default:
 			return
 		}

@@ -100,7 +100,7 @@ func (a *Agent) signalView(workers []api.WorkerStatus) api.Signals {
 }
 
 // Signals implements web.Source.
-func (a *Agent) Signals() api.Signals { return a.view.Load().signals }
+func (a *Agent) Signals() api.Signals { return a.read().signals }
 
 func connectsView(p signals.PeerConnects) api.PeerConnects {
 	v := api.PeerConnects{

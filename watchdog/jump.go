@@ -20,12 +20,19 @@ const (
 // jumps notices that somebody set the wall clock.
 type jumps struct {
 	offset time.Duration // of the wall clock from boot time, when last read
+	apart  time.Duration // of the wall clock from the monotonic one then
 	known  bool
 }
 
 // step returns by how much the wall clock was set since the last step; 0: it
 // was not.
 func (j *jumps) step(c clock) time.Duration {
+	// Whoever sets the wall clock moves it against the monotonic one too, which
+	// costs no system call to read. That one stands still while the host sleeps.
+	apart := time.Duration(c.wall().UnixNano()) - c.mono()
+	if j.known && (apart-j.apart).Abs() < readWithin {
+		return 0
+	}
 	boot := c.boot()
 	wall := c.wall().UnixNano()
 	if c.boot()-boot > readWithin {
@@ -33,7 +40,7 @@ func (j *jumps) step(c clock) time.Duration {
 	}
 	moved := time.Duration(wall) - boot - j.offset
 	first := !j.known
-	j.offset, j.known = j.offset+moved, true
+	j.offset, j.apart, j.known = j.offset+moved, apart, true
 	if first || moved.Abs() < jumpMin {
 		return 0
 	}

@@ -90,4 +90,4 @@ func (a *Agent) classViews() []api.Class {
 }
 
 // Classes implements web.Source.
-func (a *Agent) Classes() []api.Class { return a.view.Load().classes }
+func (a *Agent) Classes() []api.Class { return a.read().classes }

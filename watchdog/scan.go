@@ -18,6 +18,7 @@ func (a *Agent) scan() {
 		// they are looked at.
 		a.log.Debug("scan was incomplete", zap.Error(err))
 	}
+	a.readCounters()
 	seen := map[int]bool{}
 	for _, p := range found {
 		if !a.wanted(p) {
@@ -77,7 +78,10 @@ func (a *Agent) meet(in *instance, info proxy.Worker) {
 		return
 	}
 	w.Exiting, w.Started, w.in = info.Exiting, info.Started, in
-	a.losses(w) // into the flight recorder
+	if w.lossesAt != a.counters.LostRing {
+		w.lossesAt = a.counters.LostRing
+		a.losses(w) // into the flight recorder
+	}
 	if w.slot == 0 {
 		a.findFiles(w)
 	}

@@ -28,13 +28,31 @@ type view struct {
 	incidents   int
 }
 
+// The view is made anew this often: while somebody reads it or a worker is in
+// doubt, and else.
+const (
+	viewEvery    = 50 * time.Millisecond
+	idleView     = time.Second
+	viewReadsFor = 3 * time.Second
+)
+
+// read is the view for who shows it to somebody.
+func (a *Agent) read() *view {
+	a.readAt.Store(int64(a.clock.mono()))
+	return a.view.Load()
+}
+
 // publish replaces the view.
 func (a *Agent) publish() {
 	now := a.clock.mono()
-	if old := a.view.Load(); old != nil && now-a.lastTick < 50*time.Millisecond {
-		return
+	if old := a.view.Load(); old != nil {
+		wanted := a.outdated || len(old.workers) != len(a.workers) || a.suspects() || len(a.episodes) > 0 ||
+			now-time.Duration(a.readAt.Load()) < viewReadsFor
+		if now-a.lastTick < choose(wanted, viewEvery, idleView) {
+			return
+		}
 	}
-	a.lastTick = now
+	a.lastTick, a.outdated = now, false
 	v := &view{workers: []api.WorkerStatus{}, quarantines: []api.Quarantine{}, proxies: []api.Proxy{}, lost: map[string]int64{}}
 	for _, w := range a.workers {
 		v.workers = append(v.workers, w.status(a.clock.wall()))
@@ -71,10 +89,6 @@ func (a *Agent) countIncidents(now time.Duration) int {
 func (a *Agent) countSamples(v *view) {
 	if a.sampler == nil {
 		return
-	}
-	c, err := a.sampler.Counters()
-	if err == nil {
-		a.counters = c
 	}
 	v.samples = a.counters.Taken
 	// Also those of 0: a counter that appears with its first loss shows no step.
@@ -117,7 +131,7 @@ func quarantineView(in *instance, e balancer.Entry) api.Quarantine {
 
 // Status implements web.Source.
 func (a *Agent) Status() api.Status {
-	v := a.view.Load()
+	v := a.read()
 	now := time.Now()
 	test, failed := "not done yet", false
 	if report := a.tested.Load(); report != nil {
@@ -132,10 +146,10 @@ func (a *Agent) Status() api.Status {
 }
 
 // Workers implements web.Source.
-func (a *Agent) Workers() []api.WorkerStatus { return a.view.Load().workers }
+func (a *Agent) Workers() []api.WorkerStatus { return a.read().workers }
 
 // Quarantines implements web.Source.
-func (a *Agent) Quarantines() []api.Quarantine { return a.view.Load().quarantines }
+func (a *Agent) Quarantines() []api.Quarantine { return a.read().quarantines }
 
 // Settings implements web.Source.
 func (a *Agent) Settings() any { return *a.settings.Load() }

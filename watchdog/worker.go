@@ -69,6 +69,7 @@ type worker struct {
 	blind       int           // samples since then that came without a stack
 	lostAt      losses        // what the sampler had lost then
 	ringLost    uint64        // of its samples, as last counted
+	lossesAt    uint64        // what all workers had lost then
 	lockOwner   int
 	episode     *episode
 

@@ -70,12 +70,31 @@ func (p *Process) ReadMemory(addr uint64, buf []byte) error {
 	if errors.Is(err, io.EOF) && !p.Alive() {
 		return ErrGone
 	}
-	return fmt.Errorf("%d bytes at %#x of pid %d: %v", len(buf), addr, p.PID, err)
+	return &readError{p.PID, addr, len(buf), err}
+}
+
+// readError becomes text only for who wants it: searches in memory meet many.
+type readError struct {
+	pid  int
+	addr uint64
+	n    int
+	err  error
+}
+
+func (e *readError) Error() string {
+	return fmt.Sprintf("%d bytes at %#x of pid %d: %v", e.n, e.addr, e.pid, e.err)
 }
 
 // Alive says whether the very process that was opened still runs. A zombie
 // does not.
 func (p *Process) Alive() bool {
+	if p.pidfd >= 0 {
+		// It is readable once the process has ended, whoever has its pid then.
+		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, 0); err == nil {
+			return n == 0
+		}
+	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
 		return false
