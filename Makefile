@@ -80,6 +80,7 @@ install: build package-files ## install to DESTDIR/PREFIX (default /usr/local)
 	test -e $(DESTDIR)/etc/spinguard/agent.yaml || install -D -m 644 deploy/agent.yaml $(DESTDIR)/etc/spinguard/agent.yaml
 
 package: $(NFPM) package-files ## build/spinguard_*.deb
+	rm -f build/spinguard_*.deb
 	PACKAGE_VERSION='$(PACKAGE_VERSION)' $(NFPM) package --config deploy/debian/nfpm.yaml --packager deb --target build/
 
 package-files: build

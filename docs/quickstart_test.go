@@ -28,58 +28,86 @@ func blocks(t *testing.T, file string) []string {
 	return list
 }
 
-// setUp makes a root of its own out of this host: an overlay whose changes go
-// to memory. The namespaces end with the script, and all its processes.
-const setUp = `
-mount -t tmpfs none "$1"
-mkdir "$1/up" "$1/work" "$1/root"
-mount -t overlay overlay -o lowerdir=/,upperdir="$1/up",workdir="$1/work" "$1/root"
-cd "$1/root"
-mount -t proc proc proc
-mount --rbind /sys sys
-mount --rbind /dev dev
-mount -t tmpfs none run
-mount -t tmpfs none tmp
-mkdir -p ."$2"
-mount --bind "$2" ."$2"
-ip link set lo up 2>/dev/null || true
-cat >tmp/script
-exec chroot . sh -c "cd '$2' && exec bash -euo pipefail /tmp/script"
+// watching is what goes before the quick start: the nginx that runs already is
+// asked all the time, and must answer each time with the same master and, but
+// for the reload that Debian's own package of the module does, the same workers.
+const watching = `
+workers() { cat /proc/"$(cat /run/nginx.pid)"/task/*/children; }
+master=$(cat /run/nginx.pid) before=$(workers)
+asked() {
+    while [ ! -e /tmp/enough ]; do
+        if exec 3<>/dev/tcp/127.0.0.1/80 && printf 'GET / HTTP/1.0\r\n\r\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]
+        then echo served; else echo "not served: ${line-}"; fi
+        sleep 0.05
+    done >/tmp/asked 2>&1
+}
+asked &
+untouched() {
+    [ "$(cat /run/nginx.pid) $(workers)" = "$master $before" ] || { echo "the nginx was touched: $(cat /run/nginx.pid) $(workers), not $master $before"; exit 1; }
+}
 `
 
-// The quick start works as written, from the package to the drill.
+const watched = `
+untouched
+touch /tmp/enough
+wait
+if grep -qv '^served$' /tmp/asked; then sort /tmp/asked | uniq -c; exit 1; fi
+echo "answers of the nginx: $(wc -l </tmp/asked)"
+`
+
+// The quick start works as written, from the package to its removal, on a clean
+// Debian.
 func TestQuickstart(t *testing.T) {
-	repo, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
+	if os.Getuid() != 0 {
+		lacks(t, "not root")
 	}
-	for _, need := range []string{"unshare", "nginx", "curl", repo + "/build/tools/nfpm"} {
-		if _, err := exec.LookPath(need); err != nil {
-			lacks(t, "no "+need)
+	if _, err := exec.LookPath("mmdebstrap"); err != nil {
+		lacks(t, "no mmdebstrap")
+	}
+	list := blocks(t, "quickstart.md")
+	if list[0] != "make package\n" {
+		t.Fatalf("the first block shall build, and does %q", list[0])
+	}
+	run(t, "sh", "-ec", list[0])
+	var script strings.Builder
+	script.WriteString(watching)
+	for i, b := range list[1:] {
+		fmt.Fprintf(&script, "echo \"== block %d, after $SECONDS s\"\n", i+2)
+		if strings.Contains(b, "libnginx-mod") {
+			fmt.Fprintf(&script, "untouched\n%sbefore=$(workers)\n", b)
+		} else {
+			script.WriteString(b)
 		}
 	}
-	dir := t.TempDir()
-	const names = "-m"
-	if exec.Command("unshare", names, "sh", "-ec", `mount -t tmpfs none "$1"; mkdir "$1/u" "$1/w" "$1/r"; mount -t overlay overlay -o lowerdir=/,upperdir="$1/u",workdir="$1/w" "$1/r"`, "sh", dir).Run() != nil {
-		lacks(t, "no overlay of the root")
+	script.WriteString(watched)
+	file := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	var script strings.Builder
-	script.WriteString("trap 'for p in $(jobs -p); do kill $p; done; nginx -c /tmp/shop/nginx.conf -s quit 2>/dev/null || true' EXIT\n")
-	for i, b := range blocks(t, "quickstart.md") {
-		fmt.Fprintf(&script, "echo '== block %d'\n%s", i+1, b)
+	packages, _ := filepath.Glob("../build/spinguard_*.deb")
+	if len(packages) != 1 {
+		t.Fatalf("make package left %q, not one package", packages)
 	}
-	cmd := exec.Command("unshare", names, "sh", "-ec", setUp, "sh", dir, repo)
-	cmd.Stdin = strings.NewReader(script.String())
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
-	for _, want := range []string{"nginx@127.0.0.1:18080", `"version":1`, "weight_negative", "gcd-nan passed"} {
-		if !strings.Contains(string(out), want) {
+	out := run(t, "scripts/debian.sh", "run", file, "build/"+filepath.Base(packages[0]))
+	t.Log(out)
+	for _, want := range []string{"nginx@0.0.0.0:80", "nginx@127.0.0.1:18080", `"version":1`, "weight_negative", "gcd-nan passed", "answers of the nginx"} {
+		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+}
+
+// run runs a command in the root of the project and returns what it says.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = ".."
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
 }
 
 // Every alert and every verdict has its section in the operating guide.
