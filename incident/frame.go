@@ -33,6 +33,9 @@ func (f Frame) String() string {
 	return f.Function
 }
 
+// FrameText is a sampled frame as incidents list it.
+func FrameText(f stack.Frame) string { return frameOf(f).String() }
+
 // SetStack fills Frames, Stack, Hot and Values from a sampled stack. hot is the
 // index of the frame to blame; a negative one chooses the innermost Lua frame,
 // or the leaf where there is none.

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/spinguard/spinguard/profiler"
@@ -54,5 +55,16 @@ func TestAnInterruptIsNotPartOfTheLoop(t *testing.T) {
 	best := mostTypical([]sampled{at(13), at(13), interrupted})
 	if f := best.result.Stack.Frames[0]; f.Kind == stack.Kernel {
 		t.Errorf("leaf %s of the kernel, want the loop's own", f.Function)
+	}
+}
+
+func TestPlacesNameTheImageOrTheLine(t *testing.T) {
+	got := places(stack.Stack{Frames: []stack.Frame{
+		{Function: "gcd", File: "/lua/wrr.lua", Line: 12, Kind: stack.Lua},
+		{Function: "main", Kind: stack.Native, Mapping: &stack.Mapping{Path: "/usr/sbin/nginx"}},
+		{Function: "do_syscall_64", Kind: stack.Kernel},
+	}})
+	if want := []string{"gcd (wrr.lua:12)", "main (nginx)", "do_syscall_64"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/judge"
@@ -105,7 +106,7 @@ func (a *Agent) stallEnded(w *worker, d judge.Decision) {
 func places(s stack.Stack) []string {
 	list := make([]string, 0, len(s.Frames))
 	for _, f := range s.Frames {
-		list = append(list, f.Function+" ("+f.Place()+")")
+		list = append(list, incident.FrameText(f))
 	}
 	return list
 }
