@@ -74,7 +74,10 @@ const Every = 5 * time.Second
 const again = 5 * time.Minute
 
 // New returns a collector that reads this host.
-func New() *Collector { return newCollector("/proc", dumpSockets) }
+func New() *Collector {
+	d := &dumper{proc: "/proc"}
+	return newCollector("/proc", d.dump)
+}
 
 func newCollector(proc string, dump func(uint32, func(socket)) error) *Collector {
 	return &Collector{proc: proc, dump: dump, trends: map[int]*trend{}, workers: map[string]map[int]Worker{},
@@ -114,13 +117,13 @@ func (c *Collector) raise(r *Report, key string, s Signal) {
 func (c *Collector) collectFiles(r *Report, now time.Time, workers []Worker) {
 	alive := map[int]*trend{}
 	for _, w := range workers {
-		f, err := c.openFiles(w.PID)
-		if err != nil {
-			continue // it has just ended
-		}
 		t := c.trends[w.PID]
 		if t == nil {
 			t = &trend{}
+		}
+		f, err := c.openFiles(w.PID, t)
+		if err != nil {
+			continue // it has just ended
 		}
 		if alive[w.PID] == nil { // threads of one process are one
 			t.add(now, f.Open)

@@ -1,10 +1,14 @@
 package signals
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,10 +40,18 @@ const (
 	diagByFamily    = 20 // SOCK_DIAG_BY_FAMILY
 )
 
-// dumpSockets has the kernel list the TCP sockets of our network namespace that
-// are in one of the states; it filters, so idle hosts and hosts with a hundred
-// thousand connections cost the same when only listeners are asked for.
-func dumpSockets(states uint32, each func(socket)) error {
+// dumper has the kernel list sockets.
+type dumper struct {
+	proc      string
+	listeners map[byte]int // by family, when they were last listed
+}
+
+// dump lists the TCP sockets of our network namespace that are in one of the
+// states. The kernel filters, so idle hosts and hosts with a hundred thousand
+// connections cost the same when only listeners are asked for; for connections
+// it walks a table that is large on any host, so it is not asked for those of a
+// family that has none.
+func (d *dumper) dump(states uint32, each func(socket)) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return fmt.Errorf("socket diagnosis: %w", err)
@@ -49,15 +61,56 @@ func dumpSockets(states uint32, each func(socket)) error {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return fmt.Errorf("socket diagnosis: %w", err)
 	}
+	listening := states == 1<<listen
+	if listening {
+		d.listeners = map[byte]int{}
+	}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		if !listening && d.none(family) {
+			continue
+		}
 		if err := unix.Sendto(fd, diagRequest(family, states), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 			return fmt.Errorf("socket diagnosis: %w", err)
 		}
-		if err := receiveSockets(fd, each); err != nil {
+		count := func(s socket) { d.listeners[family]++; each(s) }
+		if !listening {
+			count = each
+		}
+		if err := receiveSockets(fd, count); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// none says that a family has no sockets besides the listening ones, as far as
+// the kernel's count of them tells.
+func (d *dumper) none(family byte) bool {
+	if d.listeners == nil {
+		return false
+	}
+	name, group := "sockstat", "TCP: inuse "
+	if family == unix.AF_INET6 {
+		name, group = "sockstat6", "TCP6: inuse "
+	}
+	text, err := os.ReadFile(filepath.Join(d.proc, "net", name))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist) && family == unix.AF_INET6 // a kernel without it
+	}
+	inUse, ok := socketsInUse(text, group)
+	return ok && inUse <= d.listeners[family]
+}
+
+// socketsInUse reads a count of /proc/net/sockstat: "TCP: inuse 9 orphan 0 ...".
+func socketsInUse(text []byte, group string) (int, bool) {
+	_, rest, ok := bytes.Cut(text, []byte(group))
+	if !ok {
+		return 0, false
+	}
+	number, _, _ := bytes.Cut(rest, []byte("\n"))
+	number, _, _ = bytes.Cut(number, []byte(" "))
+	n, err := strconv.Atoi(string(number))
+	return n, err == nil
 }
 
 func diagRequest(family byte, states uint32) []byte {

@@ -21,6 +21,9 @@ type Files struct {
 type trend struct {
 	at   []time.Time
 	open []float64
+
+	limit  uint64
+	rounds int // since the limit was read
 }
 
 const (
@@ -68,8 +71,9 @@ func (t *trend) exhaustion(f Files) time.Duration {
 }
 
 // openFiles counts the descriptors of a process. Since Linux 6.2 the size of
-// the directory is their number.
-func (c *Collector) openFiles(pid int) (Files, error) {
+// the directory is their number. The limit hardly ever changes: it is read
+// again once a minute, and each time while much of it is used.
+func (c *Collector) openFiles(pid int, t *trend) (Files, error) {
 	dir := filepath.Join(c.proc, fmt.Sprint(pid))
 	var f Files
 	st, err := os.Stat(dir + "/fd")
@@ -83,13 +87,23 @@ func (c *Collector) openFiles(pid int) (Files, error) {
 		}
 		f.Open = uint64(len(entries))
 	}
+	if t.rounds++; t.limit == 0 || t.rounds > trendMost || f.Open > t.limit/4 {
+		if t.limit, err = openLimit(dir); err != nil {
+			return f, err
+		}
+		t.rounds = 0
+	}
+	f.Limit = t.limit
+	return f, nil
+}
+
+func openLimit(dir string) (uint64, error) {
 	limits, err := os.Open(dir + "/limits")
 	if err != nil {
-		return f, err
+		return 0, err
 	}
 	defer func() { _ = limits.Close() }()
-	f.Limit, err = ParseOpenFiles(limits)
-	return f, err
+	return ParseOpenFiles(limits)
 }
 
 const maxFDs = 4096

@@ -226,3 +226,52 @@ func FuzzParseEpoll(f *testing.F) {
 	f.Add("tfd:        6 events: 19")
 	f.Fuzz(func(_ *testing.T, text string) { ParseEpoll(strings.NewReader(text)) })
 }
+
+// A family without connections is not asked for them, as the kernel's own
+// count has it: the table is large on any host.
+func TestAsksForNoConnectionsWhereThereAreNone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	found := func(d *dumper) bool {
+		t.Helper()
+		if err := d.dump(1<<listen, func(socket) {}); err != nil {
+			t.Fatal(err)
+		}
+		seen := false
+		if err := d.dump(connecting, func(s socket) { seen = seen || s.local.String() == conn.LocalAddr().String() }); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	met := false
+	for i := 0; i < 50 && !met; i++ { // listeners of others may end between the list and the count
+		met = found(&dumper{proc: "/proc"})
+	}
+	if !met {
+		t.Error("the connection was not found")
+	}
+	dir := t.TempDir()
+	if !found(&dumper{proc: dir}) {
+		t.Error("without a count the connection was not found")
+	}
+	put(t, dir+"/net/sockstat", "sockets: used 23\nTCP: inuse 0 orphan 0 tw 1968 alloc 12 mem 126\n")
+	if found(&dumper{proc: dir}) {
+		t.Error("it was asked for connections of a family that has none")
+	}
+}
+
+func TestSocketsInUse(t *testing.T) {
+	for text, want := range map[string]int{"sockets: used 1\nTCP: inuse 9 orphan 0": 9, "TCP: inuse 12\n": 12, "TCP: inuse 7": 7, "TCP: inuse x": -1, "UDP: inuse 3": -1} {
+		if n, ok := socketsInUse([]byte(text), "TCP: inuse "); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %v", text, n, ok)
+		}
+	}
+}
