@@ -22,6 +22,7 @@ const (
 // the caller closes it.
 type Finder struct {
 	pids   *numbers
+	births births
 	scans  int
 	exes   map[exeKey]*exe
 	known  map[int]*process
@@ -53,7 +54,7 @@ func NewFinder() (*Finder, error) {
 		return nil, err
 	}
 	return &Finder{
-		pids: pids, exes: make(map[exeKey]*exe), known: make(map[int]*process),
+		pids: pids, births: openBirths(), exes: make(map[exeKey]*exe), known: make(map[int]*process),
 		names: names{}, warned: make(map[int]bool),
 	}, nil
 }
@@ -64,6 +65,7 @@ func (f *Finder) Close() {
 		f.forget(pid)
 	}
 	f.pids.close()
+	f.births.close()
 }
 
 // Scan looks at all processes and returns the proxies sorted by ID. It costs
@@ -73,9 +75,22 @@ func (f *Finder) Close() {
 func (f *Finder) Scan() ([]Proxy, error) {
 	f.scans++
 	f.errs = f.errs[:0]
+	if f.scans%recheckEvery != 0 && f.births.none() {
+		for pid := range f.known {
+			f.visit(pid)
+		}
+	} else if err := f.list(); err != nil {
+		return nil, err
+	}
+	f.sweepExes()
+	return f.assemble(), errors.Join(f.errs...)
+}
+
+// list brings all pids up to date.
+func (f *Finder) list() error {
 	pids, err := f.pids.list()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, pid := range pids {
 		f.visit(pid)
@@ -85,8 +100,7 @@ func (f *Finder) Scan() ([]Proxy, error) {
 			f.forget(pid)
 		}
 	}
-	f.sweepExes()
-	return f.assemble(), errors.Join(f.errs...)
+	return nil
 }
 
 // visit brings one pid up to date.
