@@ -72,7 +72,7 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	a.placeStack(w, s)
 	o.Activity = r.Lower()
 	window := procmem.Window{Addr: s.Stack.Addr, Data: s.Stack.Data}
-	memory := overlay(s, w.process.Memory())
+	memory := w.process.Instant()
 	w.request, w.hasReq = proxy.Request{}, false
 	if w.Kind == proxy.Nginx {
 		w.request, w.hasReq = w.requests.Find(memory, window, r.Request)
@@ -163,17 +163,6 @@ func (w *worker) labels(showQueries bool) profiler.Labels {
 		l.Upstream, l.Version = w.crumb.Upstream, fmt.Sprint(w.crumb.Version)
 	}
 	return l
-}
-
-// overlay reads what the sampler copied first, and the live memory for the rest.
-func overlay(s bpf.Sample, live procmem.Memory) procmem.Memory {
-	o := procmem.Overlay{Under: live}
-	for _, w := range []bpf.Window{s.Stack, s.LuaStack, s.LuaState, s.LuaGlobal} {
-		if len(w.Data) > 0 {
-			o.Windows = append(o.Windows, procmem.Window{Addr: w.Addr, Data: w.Data})
-		}
-	}
-	return o
 }
 
 // readCrumb takes in a copied crumb slot. The slot is the worker's word, and

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +74,36 @@ func (p *Process) ReadMemory(addr uint64, buf []byte) error {
 	return &readError{p.PID, addr, len(buf), err}
 }
 
+// ReadMany fills as many of the windows, in their order, as it can in one go,
+// and returns how many that were: the next one can't be read. An error means
+// that the process is gone, or that the kernel refuses to do this at all.
+func (p *Process) ReadMany(list []Window) (filled int, err error) {
+	local, remote := make([]unix.Iovec, len(list)), make([]unix.RemoteIovec, len(list))
+	for i, w := range list {
+		local[i].Base = unsafe.SliceData(w.Data)
+		local[i].SetLen(len(w.Data))
+		remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Data)}
+	}
+	n, err := unix.ProcessVMReadv(p.PID, local, remote, 0)
+	switch {
+	case p.pidfd < 0:
+		return 0, errNoPIDFD
+	case errors.Is(err, unix.EFAULT):
+		n = 0
+	case err != nil:
+		return 0, gone(err)
+	}
+	if !p.Alive() { // it went by the pid, which may be another process's by now
+		return 0, ErrGone
+	}
+	for ; filled < len(list) && n >= len(list[filled].Data); filled++ {
+		n -= len(list[filled].Data)
+	}
+	return filled, nil
+}
+
+var errNoPIDFD = errors.New("no pidfd: the kernel is older than 5.3 or refused pidfd_open")
+
 // readError becomes text only for who wants it: searches in memory meet many.
 type readError struct {
 	pid  int
@@ -107,7 +138,7 @@ func (p *Process) Alive() bool {
 // It returns ErrGone if the process has ended.
 func (p *Process) Signal(sig unix.Signal) error {
 	if p.pidfd < 0 {
-		return errors.New("no pidfd: the kernel is older than 5.3 or refused pidfd_open")
+		return errNoPIDFD
 	}
 	err := unix.PidfdSendSignal(p.pidfd, sig, nil, 0)
 	if errors.Is(err, unix.ESRCH) {
