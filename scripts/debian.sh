@@ -4,7 +4,8 @@
 # touched. It has no network but loopback; what the quick start installs is in
 # its apt's cache. Needs root and the host's kernel, and nothing else of the host.
 # usage: debian.sh make                    makes what is copied for each run, if it is not there
-#        debian.sh run SCRIPT [FILE...]    runs SCRIPT in a fresh copy, FILEs in /root/build
+#        debian.sh run SCRIPT [FILE...]    runs SCRIPT in a fresh copy, FILEs in /root/build;
+#                                          debian-guest.sh says what it may use
 set -eu
 cache=${SPINGUARD_CACHE:-/var/cache/spinguard}
 # Made by another recipe than below, it is another one.
@@ -35,24 +36,26 @@ host() {
     mount -t tmpfs none "$work"
     mkdir -p "$work/up/root/build" "$work/work" "$work/root" "$work/cgroup"
     cp "$script" "$work/up/root/script"
+    cp "$(dirname "$0")/debian-guest.sh" "$work/up/root/guest"
     [ $# = 0 ] || cp "$@" "$work/up/root/build"
     mount -t cgroup2 none "$work/cgroup"
     mkdir "$work/cgroup/$group"
     sh -c 'echo $$ >"$1"/cgroup.procs && shift && exec "$@"' sh "$work/cgroup/$group" \
         unshare --mount --pid --cgroup --uts --ipc --net --fork --kill-child sh "$0" guest "$work" </dev/null >"$work/console" 2>&1 &
+    guest=$!
     end() {
         # With its first process all others of it end.
-        kill -KILL ${init:-$!} 2>/dev/null || true
-        wait $! 2>/dev/null || true
+        kill -KILL ${init:-$guest} 2>/dev/null || true
+        wait $guest 2>/dev/null || true
         find "$work/cgroup/$group" -depth -type d -exec rmdir {} +
     }
     trap end EXIT
     trap 'exit 1' INT TERM
     # It is Debian from the moment that its first process is systemd.
     for try in $(seq 600); do
-        init=$(ps -o pid= --ppid $! | tr -d ' ')
+        init=$(ps -o pid= --ppid $guest | tr -d ' ')
         case $(readlink "/proc/${init:-none}/exe") in */systemd) break ;; esac
-        kill -0 $! || { cat "$work/console" >&2; exit 1; }
+        kill -0 $guest || { cat "$work/console" >&2; exit 1; }
         sleep 0.1
     done
     inside() { nsenter --target "$init" --all env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb "$@"; }
@@ -61,8 +64,9 @@ host() {
         case $state in running | degraded) break ;; esac
         sleep 0.1
     done
-    [ "$state" = running ] || { cat "$work/console"; inside systemctl --failed --no-legend --no-pager || true; } >&2
-    inside sh -c 'cd /root && exec bash -euo pipefail script'
+    [ "$state" = running ] || { cat "$work/console"; inside journalctl --priority warning || true; } >&2
+    inside bash /root/guest &
+    wait $! # it can be interrupted
 }
 
 # guest, in all namespaces: becomes the first process of the copy.
@@ -87,7 +91,7 @@ guest() {
     cd "$root"
     pivot_root . mnt
     umount -l /mnt
-    exec env -i container=spinguard PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=console --show-status=no
+    exec env -i container=spinguard PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd
 }
 
 case ${1:-} in

@@ -10,7 +10,7 @@ import (
 )
 
 // build makes the package from the tree as it is, or skips the test.
-func build(t *testing.T) string {
+func build(t *testing.T, version string) string {
 	t.Helper()
 	for _, name := range []string{"../../build/tools/nfpm", "../../bin/spinguard"} {
 		if _, err := os.Stat(name); err != nil {
@@ -30,7 +30,7 @@ func build(t *testing.T) string {
 		t.Fatal(err)
 	}
 	deb := filepath.Join(dir, "spinguard.deb")
-	sh(t, "PACKAGE_VERSION=1.2.3 build/tools/nfpm package --config "+config+" --packager deb --target "+deb)
+	sh(t, "PACKAGE_VERSION="+version+" build/tools/nfpm package --config "+config+" --packager deb --target "+deb)
 	return deb
 }
 
@@ -52,7 +52,7 @@ func TestInstallUpgradePurge(t *testing.T) {
 	if os.Getuid() != 0 {
 		lacks(t, "not root")
 	}
-	deb, root := build(t), t.TempDir()
+	deb, root := build(t, "1.2.3"), t.TempDir()
 	sh(t, "mkdir -p "+root+"/var/lib/dpkg/info "+root+"/var/lib/dpkg/updates && touch "+root+"/var/lib/dpkg/status")
 	dpkg := "dpkg --root=" + root + " --force-script-chrootless --log=/dev/null "
 	sh(t, dpkg+"-i "+deb)
@@ -113,6 +113,23 @@ func TestScriptsTouchOnlyTheAgent(t *testing.T) {
 			t.Errorf("%s %s:\n%swant:\n%s", test.script, test.args, got, test.want)
 		}
 	}
+}
+
+// The package lives under a real systemd, in a clean Debian.
+func TestLifeUnderSystemd(t *testing.T) {
+	if os.Getuid() != 0 {
+		lacks(t, "not root")
+	}
+	if _, err := exec.LookPath("mmdebstrap"); err != nil {
+		lacks(t, "no mmdebstrap")
+	}
+	dir := t.TempDir()
+	for _, version := range []string{"1", "2"} {
+		if err := os.Rename(build(t, version), filepath.Join(dir, "spinguard_"+version+".deb")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Log(sh(t, "exec scripts/debian.sh run deploy/debian/testdata/life.sh "+dir+"/spinguard_1.deb "+dir+"/spinguard_2.deb"))
 }
 
 // lacks skips a test for want of something, or fails it where nothing may be
