@@ -88,7 +88,7 @@ type Observation struct {
 	SelfOwned  bool          // it waits for a lock that it holds itself
 	Starting   bool          // has not finished its start-up
 	EventWaits uint64        // entries into the event wait since counting began
-	Syscalls   uint64        // entries into any system call since counting began
+	Syscalls   uint64        // entries into system calls that read no clock, since counting began
 	Counting   bool          // EventWaits and Syscalls are being counted
 }
 
