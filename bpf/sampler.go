@@ -197,6 +197,10 @@ func (s *Sampler) next() (Sample, error) {
 	}
 }
 
+// Wake lets a Read that waits, or the next one, return soon: as if its deadline
+// had come, or when it has. Any goroutine may call it.
+func (s *Sampler) Wake() { s.waiter.wake() }
+
 // Close stops sampling and frees everything. It may be called twice.
 func (s *Sampler) Close() error {
 	s.mu.Lock()

@@ -58,4 +58,7 @@ func (w *waiter) wait(deadline time.Time) error {
 	return err
 }
 
+// wake ends a wait that is going on.
+func (w *waiter) wake() { _ = w.file.SetReadDeadline(longAgo) }
+
 func (w *waiter) close() error { return w.file.Close() }

@@ -45,10 +45,10 @@ func (a *Agent) lossesSince(w *worker) losses {
 }
 
 // count adds the losses of one worker to a profile of several.
-func (l losses) count(b *profiler.Builder, w *worker) {
+func (l losses) count(b *profiler.Builder, tid int) {
 	b.Lost("ring full", l.ring)
 	if l.ring > 0 {
-		b.Comment(fmt.Sprintf("lost_ring_full_of_%d", w.TID), fmt.Sprint(l.ring))
+		b.Comment(fmt.Sprintf("lost_ring_full_of_%d", tid), fmt.Sprint(l.ring))
 	}
 }
 

@@ -13,18 +13,15 @@ import (
 // What was taken is what is shown and what was lost, for each reason, in the
 // profile as in incident.json.
 func TestAccountAddsUp(t *testing.T) {
-	w := &worker{dropped: 7, blind: 3}
-	w.TID = 4711
+	w := &witness{tid: 4711, verdict: "runaway", dropped: 7, blind: 3, losses: losses{ring: 11, unreadable: 2}}
 	for range 5 {
 		w.recent = append(w.recent, sampled{weight: time.Millisecond, result: profiler.Result{Stack: stack.Stack{
 			Frames: []stack.Frame{{Function: "f"}, {Function: "nginx+0x10"}}, Truncated: "frame 2: no rule",
 		}}})
 	}
 	b := profiler.NewBuilder(time.Unix(1000, 0), time.Millisecond)
-	w.fill(b, "runaway")
-	l := losses{ring: 11, unreadable: 2}
-	l.count(b, w)
-	l.countUnreadable(b)
+	w.fill(b)
+	w.losses.countUnreadable(b)
 	got := account(b, 499)
 	if got.Taken != got.Shown+got.LostAll() || got.Taken != 28 || got.Shown != 5 || got.Truncated != 5 || got.Unnamed == 0 {
 		t.Errorf("%+v", got)

@@ -37,7 +37,7 @@ func (a *Agent) step(e *episode) {
 		for _, m := range e.members {
 			m.update()
 		}
-		if e.pending {
+		if e.pending || e.writing {
 			return
 		}
 		action, ok := e.response.Next(a.facts(e), respond.Policy{ActAfter: a.actAfter(e.in), EvictSpinning: a.cfg.EvictSpinning})
@@ -54,7 +54,8 @@ func (a *Agent) step(e *episode) {
 func (a *Agent) carryOut(e *episode, action respond.Action) bool {
 	switch action.Kind {
 	case respond.Capture:
-		a.captured(e)
+		a.beginCapture(e)
+		return false // the loop goes on while it is written
 	case respond.Quarantine:
 		a.quarantine(e, action.Reason)
 	case respond.Evict:
@@ -279,12 +280,18 @@ func (e *episode) longest() (stall, wall time.Duration) {
 	return stall, wall
 }
 
+// retain has old incidents dropped. If too much waits to be written, the end of
+// the next one does.
 func (a *Agent) retain() {
-	dropped, err := a.store.Retain(a.clock.wall())
-	if err != nil {
-		a.log.Warn("old incidents could not be dropped", zap.Error(err))
-	}
-	if len(dropped) > 0 {
-		a.log.Info("old incidents dropped", zap.Int("count", len(dropped)))
-	}
+	now := a.clock.wall()
+	a.writer.put(task{do: func() func() {
+		dropped, err := a.store.Retain(now)
+		if err != nil {
+			a.log.Warn("old incidents could not be dropped", zap.Error(err))
+		}
+		if len(dropped) > 0 {
+			a.log.Info("old incidents dropped", zap.Int("count", len(dropped)))
+		}
+		return nil
+	}})
 }

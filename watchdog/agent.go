@@ -80,6 +80,7 @@ type Agent struct {
 	hostReport    signals.Report
 
 	jobs       chan func() // work for the loop
+	writer     writer      // of incidents
 	view       atomic.Pointer[view]
 	readAt     atomic.Int64                            // when the view was last read, by the monotonic clock
 	outdated   bool                                    // by a job, since the view was made
@@ -150,10 +151,12 @@ func (a *Agent) openSampler() {
 		return
 	}
 	a.sampler = sampler
+	a.writer.wake = sampler.Wake
 }
 
 // Close frees everything. It may be called once Run has returned.
 func (a *Agent) Close() {
+	a.writeRest()
 	a.closeReceivers()
 	for _, w := range a.workers {
 		a.detach(w)
@@ -192,6 +195,16 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.log.Info("agent stopped")
 	return nil
+}
+
+// writeRest waits until the open incidents are on disk as they are now.
+func (a *Agent) writeRest() {
+	a.writer.close()
+	a.writer.finish()
+	for _, e := range a.episodes {
+		a.write(e)
+	}
+	a.writer.close()
 }
 
 // pause is how long the loop may wait for samples.
@@ -245,6 +258,7 @@ func choose(c bool, yes, no time.Duration) time.Duration {
 }
 
 func (a *Agent) doJobs() {
+	a.writer.finish()
 	for {
 		select {
 		case job := <-a.jobs:
@@ -262,7 +276,7 @@ func (a *Agent) readSamples(deadline time.Time) error {
 		time.Sleep(time.Until(deadline))
 		return nil
 	}
-	for {
+	for !a.writer.news.Load() {
 		s, err := a.sampler.Read(deadline)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -278,6 +292,7 @@ func (a *Agent) readSamples(deadline time.Time) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 func (a *Agent) samplerState() string {

@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -23,11 +22,10 @@ const maxSiblings = 16
 // addComparison adds what the stuck worker did before and what its siblings
 // do, and the picture of what is new against the first; against the siblings
 // where the worker was idle before.
-func (a *Agent) addComparison(files map[string][]byte, w *worker, since time.Duration, now *profile.Profile) {
-	own := a.recorded(since-baselineFor, since, span{profiler.Only(w.recorded()), since})
-	siblings := a.recorded(since-baselineFor, w.last.Now, a.siblings(w)...)
-	a.addPacked(files, incident.BaselineFile, own)
-	a.addPacked(files, incident.SiblingsFile, siblings)
+func (ev *evidence) addComparison(now *profile.Profile) {
+	own, siblings := ev.recorded(ev.before), ev.recorded(ev.siblings)
+	ev.addPacked(incident.BaselineFile, own)
+	ev.addPacked(incident.SiblingsFile, siblings)
 	base, title := own, "Stuck, against its own 30 s before"
 	if base == nil {
 		base, title = siblings, "Stuck, against its siblings"
@@ -37,16 +35,22 @@ func (a *Agent) addComparison(files map[string][]byte, w *worker, since time.Dur
 	}
 	svg, err := draw(now, base, title)
 	if err != nil {
-		a.log.Error("difference could not be drawn", zap.Error(err))
+		ev.a.log.Error("difference could not be drawn", zap.Error(err))
 		return
 	}
-	files[incident.DiffFile] = svg
+	ev.files[incident.DiffFile] = svg
 }
 
 // span is what is wanted of the flight recorder: which workers, until when.
 type span struct {
 	of    func(profiler.Worker) bool
 	until time.Duration
+}
+
+// spans are what one profile is made of.
+type spans struct {
+	since, until time.Duration
+	list         []span
 }
 
 // siblings returns the other workers of the proxy that live, those that stand
@@ -74,31 +78,19 @@ func (a *Agent) siblings(w *worker) []span {
 
 // recorded makes a profile of what the flight recorder holds; nil if that is
 // nothing. The recorder's budget bounds it.
-func (a *Agent) recorded(since, until time.Duration, spans ...span) *profile.Profile {
-	b := profiler.NewBuilder(a.clock.wallAt(since), time.Second/time.Duration(a.cfg.Sampling.Rate))
-	b.SetDuration(until - since)
-	for _, s := range spans {
-		a.recorder.Fill(b, s.of, since, s.until)
+func (ev *evidence) recorded(of spans) *profile.Profile {
+	b := profiler.NewBuilder(ev.began.Add(of.since-ev.since), time.Second/time.Duration(ev.rates.steady))
+	b.SetDuration(of.until - of.since)
+	for _, s := range of.list {
+		ev.a.recorder.Fill(b, s.of, of.since, s.until)
 	}
 	p, err := b.Profile()
 	if err != nil {
-		a.log.Error("flight recorder could not be read", zap.Error(err))
+		ev.a.log.Error("flight recorder could not be read", zap.Error(err))
 		return nil
 	}
 	if len(p.Sample) == 0 {
 		return nil
 	}
 	return p
-}
-
-func (a *Agent) addPacked(files map[string][]byte, name string, p *profile.Profile) {
-	if p == nil {
-		return
-	}
-	var gz bytes.Buffer
-	if err := p.Write(&gz); err != nil {
-		a.log.Error("profile could not be encoded", zap.String("file", name), zap.Error(err))
-		return
-	}
-	files[name] = gz.Bytes()
 }

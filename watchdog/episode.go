@@ -25,6 +25,7 @@ type episode struct {
 	place    string // of the hot frame, for culprits without a name
 	members  []*member
 	response respond.Response
+	writing  bool // the evidence is being written
 	written  bool
 	told     int  // pid of the worker that the evidence describes
 	pending  bool // a quarantine is on its way
@@ -261,14 +262,18 @@ func (a *Agent) tell(kind string, w *worker, id, text string) {
 	a.feed.Publish(api.Event{At: a.clock.wall(), Kind: kind, Proxy: w.in.Name, Worker: w.PID, Incident: id, Text: text})
 }
 
-// write puts what changed of an incident on disk.
+// write has what changed of an incident put on disk.
 func (a *Agent) write(e *episode) {
 	if !e.dirty || !e.written {
 		return
 	}
 	e.dirty = false
 	e.inc.Rails = a.rails.Status(a.clock.wall())
-	if err := a.store.Update(&e.inc, nil); err != nil {
-		a.log.Error("incident could not be updated on disk", zap.String("incident", e.inc.ID), zap.Error(err))
-	}
+	inc := snapshot(&e.inc)
+	a.writer.put(task{whole: inc.ID, do: func() func() {
+		if err := a.store.Update(&inc, nil); err != nil {
+			a.log.Error("incident could not be updated on disk", zap.String("incident", inc.ID), zap.Error(err))
+		}
+		return nil
+	}})
 }

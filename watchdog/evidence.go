@@ -1,20 +1,11 @@
 package watchdog
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
-	"github.com/google/pprof/profile"
-	"go.uber.org/zap"
-
-	"github.com/spinguard/spinguard/flamegraph"
 	"github.com/spinguard/spinguard/incident"
-	"github.com/spinguard/spinguard/notify"
-	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/proxy"
@@ -129,108 +120,4 @@ func (w *worker) liveStack(sp uint64) procmem.Window {
 		return procmem.Window{Addr: sp}
 	}
 	return procmem.Window{Addr: sp, Data: data}
-}
-
-// capture writes the evidence of an incident to disk: the whole folder.
-func (a *Agent) capture(e *episode) error {
-	files := map[string][]byte{}
-	main := e.mainMember()
-	if main == nil || main.w == nil {
-		return a.store.Create(&e.inc, files)
-	}
-	w := main.w
-	since := w.stallFrom
-	if w.suspectedAt == 0 {
-		since = w.last.Now - time.Second
-	}
-	b := profiler.NewBuilder(a.clock.wallAt(since), time.Second/time.Duration(a.cfg.Sampling.Burst))
-	b.SetDuration(w.last.Now - since)
-	for _, m := range e.members {
-		if m.w != nil {
-			m.w.fill(b, string(m.verdict))
-			a.lossesSince(m.w).count(b, m.w)
-		}
-	}
-	a.lossesSince(w).countUnreadable(b)
-	now, err := b.Profile()
-	if err != nil {
-		return fmt.Errorf("profile: %w", err)
-	}
-	e.inc.Samples = account(b, a.cfg.Sampling.Burst)
-	a.addProfile(files, now)
-	a.exporter.Push(&e.inc, files[incident.ProfileFile], a.clock.wall())
-	a.addComparison(files, w, since, now)
-	return a.store.Create(&e.inc, files)
-}
-
-// fill adds the samples of a suspicion to a profile.
-func (w *worker) fill(b *profiler.Builder, verdict string) {
-	for _, s := range w.recent {
-		labels := s.labels
-		labels.Verdict = verdict
-		weight := s.weight
-		if weight == 0 {
-			weight = time.Millisecond // a look: it stands for no CPU time, but must be seen
-		}
-		b.Add(s.result, weight, labels)
-	}
-	b.Lost("not kept", uint64(w.dropped))
-	b.Lost("stack not copied", uint64(w.blind))
-}
-
-func (a *Agent) addProfile(files map[string][]byte, p *profile.Profile) {
-	a.addPacked(files, incident.ProfileFile, p)
-	if svg, err := draw(p, nil, "Stuck"); err != nil {
-		a.log.Error("flame graph could not be drawn", zap.Error(err))
-	} else {
-		files[incident.FlameFile] = svg
-	}
-}
-
-// draw renders a profile, or its difference to a base.
-func draw(now, base *profile.Profile, title string) ([]byte, error) {
-	p, err := flamegraph.FromPprof(now, title, "")
-	if err != nil {
-		return nil, err
-	}
-	if base != nil {
-		before, err := flamegraph.FromPprof(base, "before", "")
-		if err != nil {
-			return nil, err
-		}
-		if p, err = flamegraph.Diff(before, p); err != nil {
-			return nil, err
-		}
-	}
-	var svg bytes.Buffer
-	if _, err := flamegraph.WriteSVG(&svg, p, flamegraph.SVGOptions{Title: title}); err != nil {
-		return nil, err
-	}
-	return svg.Bytes(), nil
-}
-
-// captured carries out the first action of a response.
-func (a *Agent) captured(e *episode) {
-	if main := e.mainMember(); main != nil && main.w != nil && e.told != main.pid {
-		a.describe(e, main.w)
-	}
-	now := a.now(e)
-	e.inc.Timeline.Captured = incident.MS(e.inc.Began, now)
-	e.note(now, "captured", "evidence is on disk")
-	e.inc.Rails = a.rails.Status(a.clock.wall())
-	a.addSignals(e)
-	if err := a.capture(e); err != nil {
-		// Without a disk the worker is still stuck: the response goes on with
-		// the evidence in memory, and in the log.
-		a.log.Error("evidence could not be written; going on with what is in memory", zap.String("incident", e.inc.ID), zap.Error(err),
-			zap.Strings("frames", e.inc.Evidence.Frames), zap.String("request", e.inc.Evidence.Request))
-		e.note(now, "note", "evidence could not be written: "+err.Error())
-		e.inc.Timeline.Captured = nil
-	}
-	e.written = true
-	a.announce(notify.Opened, &e.inc)
-	a.log.Warn("evidence captured", zap.String("incident", e.inc.ID), zap.String("folder", a.store.Path(e.inc.ID)),
-		zap.Strings("frames", e.inc.Evidence.Frames[:min(6, len(e.inc.Evidence.Frames))]), zap.String("request", e.inc.Evidence.Request),
-		zap.String("upstream", e.inc.Evidence.Upstream), zap.String("version", e.inc.Evidence.Version),
-		zap.Any("samples", maps.Clone(e.inc.Samples.Lost)))
 }

@@ -216,6 +216,7 @@ func TestTakesAServerOutOfHAProxy(t *testing.T) {
 	if q.Upstream != "carts" || q.Server != "first" || !strings.Contains(q.Reason, "stuck for") {
 		t.Errorf("%+v", q)
 	}
+	waitFor(t, "and on disk", func() bool { return onlyIncident(t, a).Timeline.Quarantined != nil })
 	inc := onlyIncident(t, a)
 	if inc.Verdict != "runaway" || inc.WorkersEvicted != 0 || inc.Timeline.Quarantined == nil || !strings.Contains(strings.Join(inc.Evidence.Frames, " "), "(slow.lua:2)") {
 		t.Errorf("incident %s, evicted %d, timeline %+v, frames %q", inc.Verdict, inc.WorkersEvicted, inc.Timeline, inc.Evidence.Frames)

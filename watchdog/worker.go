@@ -203,12 +203,12 @@ func (a *Agent) rewatch(w *worker) {
 	}
 }
 
-// follow watches the worker as closely as the judge wishes. Once there is
-// evidence of an incident the steady rate is enough.
+// follow watches the worker as closely as the judge wishes. Once the
+// evidence of an incident is taken the steady rate is enough.
 func (a *Agent) follow(w *worker, d judge.Decision) {
 	want := calm
 	switch {
-	case d.Burst && (w.episode == nil || !w.episode.written):
+	case d.Burst && (w.episode == nil || !w.episode.writing && !w.episode.written):
 		want = burst
 	case d.Close:
 		want = closer
