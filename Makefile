@@ -9,6 +9,8 @@ FUZZOTHERS ?= $(FUZZTIME)
 ALONE     := /(bpf|drill|profiler|profiler/unwind|proxy|watchdog)$$
 LINT      := build/tools/golangci-lint
 LINT_VERSION := v2.15.0
+GOTESTSUM := build/tools/gotestsum
+GOTESTSUM_VERSION := v1.13.0
 NFPM      := build/tools/nfpm
 NFPM_VERSION := v2.43.0
 # Debian wants a version that begins with a digit; without a tag it is 0.
@@ -28,15 +30,15 @@ demo: ## replay the outage on a private nginx and watch it heal (as root; instal
 	@$(MAKE) --no-print-directory build
 	@bin/spinguard drill gcd-nan --out build/demo
 
-test: ## all tests (as root; installs what they lack)
+test: $(if $(TRIES),$(GOTESTSUM)) ## all tests (as root; installs what they lack); TRIES=2 runs those that fail again
 	@scripts/install-packages.sh test
 	@$(MAKE) --no-print-directory build
 	$(GO) vet ./...
 	luacheck --quiet balancer drill/scenarios
 	@# First, two at a time, what does not care how busy the machine is; then, alone, what samples, judges and times.
 	@all=$$($(GO) list ./...) && export SPINGUARD_BIN=$(CURDIR)/bin/spinguard && code=0 && \
-	  $(GO) test -p 2 -timeout 14m $$(echo "$$all" | grep -Ev '$(ALONE)') || code=1; \
-	  $(GO) test -p 1 -timeout 14m $$(echo "$$all" | grep -E '$(ALONE)') || code=1; exit $$code
+	  GO='$(GO)' scripts/test.sh '$(TRIES)' 2 $$(echo "$$all" | grep -Ev '$(ALONE)') || code=1; \
+	  GO='$(GO)' scripts/test.sh '$(TRIES)' 1 $$(echo "$$all" | grep -E '$(ALONE)') || code=1; exit $$code
 
 cases: build ## every case, with the agent acting (as root); CASES=faults leaves out the negatives, TRIES=2 runs what fails again
 	bin/spinguard drill $(or $(CASES),cases) --tries $(or $(TRIES),1) --out build/cases
@@ -68,6 +70,9 @@ lint: $(LINT) ## golangci-lint, luacheck
 
 $(LINT):
 	GOBIN=$(CURDIR)/build/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+$(GOTESTSUM):
+	GOBIN=$(CURDIR)/build/tools $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 
 install: build package-files ## install to DESTDIR/PREFIX (default /usr/local)
 	install -D -m 755 bin/spinguard $(DESTDIR)$(PREFIX)/bin/spinguard
