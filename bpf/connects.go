@@ -59,7 +59,7 @@ func LoadConnects() (_ *Connects, err error) {
 	if err := errors.Join(spec.Variables["ns_dev"].Set(ns.Dev), spec.Variables["ns_ino"].Set(ns.Ino)); err != nil {
 		return nil, err
 	}
-	return c, spec.LoadAndAssign(&c.objects, nil)
+	return c, spec.LoadAndAssign(&c.objects, withTypes())
 }
 
 // Attach starts counting, from nothing. Since Linux 5.19 it needs no

@@ -91,7 +91,7 @@ func (s *Sampler) load(ring uint32) error {
 		return err
 	}
 	spec.Maps["ring"].MaxEntries = ring
-	return spec.LoadAndAssign(&s.objects, nil)
+	return spec.LoadAndAssign(&s.objects, withTypes())
 }
 
 // ringSize returns the bytes of the ring: a power of two, as the kernel wants

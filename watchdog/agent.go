@@ -13,7 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +65,7 @@ type Agent struct {
 	notifier *notify.Notifier
 	exporter *export.Exporter
 
+	found     found // by New, for the first scan
 	instances map[string]*instance
 	heirs     []int           // masters that binary upgrades of the wanted ones have started
 	workers   map[int]*worker // by thread id
@@ -101,18 +102,16 @@ type Agent struct {
 // sampler. Without BPF it runs in a degraded mode that sees blocked workers
 // only, and says so. Close it.
 func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err error) {
-	// What lives is a few megabytes: to let it double before it is collected
-	// takes more memory than collecting it sooner takes time.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
+	raisePriority(log) // first: the start is most of what the agent ever does
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
 		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),
 		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{}, classes: classes.New(classesMax),
 		jobs: make(chan func(), 64), feed: &web.Feed{},
 	}
+	var opened sync.WaitGroup
 	defer func() {
+		opened.Wait()
 		if err != nil {
 			a.Close()
 		}
@@ -121,6 +120,11 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 		a.cfg.Node, _ = os.Hostname()
 	}
 	a.publish()
+	if a.finder, err = proxy.NewFinder(); err != nil {
+		return nil, err
+	}
+	opened.Go(a.openSampler)
+	opened.Go(func() { a.found.proxies, a.found.err = a.finder.Scan() })
 	a.metrics = web.NewMetrics(version, a)
 	a.jitter = rand.Float64
 	a.rails = respond.NewRails(cfg.Rails, a.clock.wall(), a.jitter)
@@ -133,13 +137,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	a.openReceivers(a.cfg, log)
 	a.closeStale()
 	a.loadHolds()
-	if a.finder, err = proxy.NewFinder(); err != nil {
-		return nil, err
-	}
-	a.openSampler()
-	a.openConnects()
 	a.openForLater()
-	raisePriority(log)
 	return a, nil
 }
 
@@ -182,10 +180,16 @@ func (a *Agent) Close() {
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
 	ctx, stop := context.WithCancel(ctx)
-	collected := make(chan struct{})
-	go func() { defer close(collected); a.collectSignals(ctx) }()
-	defer func() { stop(); <-collected }() // it uses what Close frees
-	go a.finishStart(ctx)
+	var beside sync.WaitGroup
+	connects := make(chan struct{})
+	beside.Go(func() {
+		wait(ctx, connectsDelay)
+		a.openConnects()
+		close(connects)
+		a.collectSignals(ctx)
+	})
+	beside.Go(func() { a.finishStart(ctx, connects) })
+	defer func() { stop(); beside.Wait() }() // they use what Close frees
 	for ctx.Err() == nil {
 		a.tick()
 		a.beat.Store(int64(a.clock.mono()))

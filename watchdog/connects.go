@@ -14,6 +14,9 @@ import (
 // countFor is how long connects are counted after the last hint at trouble.
 const countFor = 2 * time.Minute
 
+// connectsDelay lets the first samples of the workers come first.
+const connectsDelay = 300 * time.Millisecond
+
 // connectCounter has the kernel count the workers' connects while somebody
 // wants to know. It runs beside the loop.
 type connectCounter struct {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler"
 )
 
@@ -37,14 +40,28 @@ func (a *Agent) openForLater() {
 	_, _ = tracepoint("anything") // CAP_SYS_ADMIN, where tracefs is not mounted
 }
 
-// finishStart tests the sampler, and then drops what only the start needed.
-func (a *Agent) finishStart(ctx context.Context) {
+// finishStart tests the sampler, and then drops what only the start needed. It
+// waits for the counter of connects to be loaded.
+func (a *Agent) finishStart(ctx context.Context, connects <-chan struct{}) {
 	if a.sampler != nil {
 		a.selfTest(ctx)
 	}
+	<-connects
+	bpf.ForgetTypes()
+	a.settle()
 	if ctx.Err() == nil {
 		a.dropPrivileges()
 	}
+}
+
+// settle gives back the memory that only the start took, which is as much as
+// the rest. What lives is a few megabytes: to let it double before it is
+// collected takes more memory than collecting it sooner takes time.
+func (a *Agent) settle() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
+	debug.FreeOSMemory()
 }
 
 // dropPrivileges gives up the capabilities that only the start needed, in all

@@ -6,19 +6,36 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/proxy"
 )
 
+// found is what the finder has found.
+type found struct {
+	proxies []proxy.Proxy
+	err     error
+}
+
+// find looks for proxies; the first time it takes what the start has found.
+func (a *Agent) find() ([]proxy.Proxy, error) {
+	first := a.found
+	if a.found = (found{}); first.proxies != nil {
+		return first.proxies, first.err
+	}
+	return a.finder.Scan()
+}
+
 // scan brings the lists of proxies and workers up to date.
 func (a *Agent) scan() {
-	found, err := a.finder.Scan()
+	found, err := a.find()
 	if err != nil {
 		// The finder goes on with what it could read; processes die while
 		// they are looked at.
 		a.log.Debug("scan was incomplete", zap.Error(err))
 	}
 	a.readCounters()
+	a.sampleNew(found)
 	seen := map[int]bool{}
 	for _, p := range found {
 		if !a.wanted(p) {
@@ -36,6 +53,25 @@ func (a *Agent) scan() {
 		}
 	}
 	a.dropInstances(found)
+}
+
+// sampleNew has all new workers sampled before any of them is looked at
+// closely, which takes longer. Of Lua nothing is copied yet.
+func (a *Agent) sampleNew(found []proxy.Proxy) {
+	if a.sampler == nil {
+		return
+	}
+	for _, p := range found {
+		if !a.wanted(p) {
+			continue
+		}
+		for _, w := range p.Workers {
+			if a.workers[w.TID] == nil {
+				// What fails here is tried again, and told, when it is attached.
+				_ = a.sampler.Watch(bpf.Watch{PID: w.PID, TID: w.TID, ProgressAddr: w.Progress.Addr, ProgressSize: w.Progress.Size})
+			}
+		}
+	}
 }
 
 // wanted says whether the configuration wants this proxy to be watched. The
@@ -72,7 +108,11 @@ func (a *Agent) meet(in *instance, info proxy.Worker) {
 		w = nil
 	}
 	if w == nil {
-		if err := a.attach(in, info); err != nil && !errors.Is(err, procmem.ErrGone) {
+		err := a.attach(in, info)
+		if err != nil && a.sampler != nil {
+			_ = a.sampler.Unwatch(info.TID)
+		}
+		if err != nil && !errors.Is(err, procmem.ErrGone) {
 			a.log.Warn("worker can't be watched", zap.Int("pid", info.PID), zap.Error(err))
 		}
 		return

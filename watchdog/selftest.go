@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,10 +24,9 @@ const (
 // selfTest unwinds a known child of this program on this very kernel, and says
 // what works. It runs beside the loop: a slow host must not delay the watch.
 func (a *Agent) selfTest(ctx context.Context) {
-	select {
-	case <-ctx.Done():
+	wait(ctx, selfTestDelay)
+	if ctx.Err() != nil {
 		return
-	case <-time.After(selfTestDelay):
 	}
 	ctx, cancel := context.WithTimeout(ctx, selfTestFor)
 	defer cancel()
@@ -45,8 +43,14 @@ func (a *Agent) selfTest(ctx context.Context) {
 		a.log.Info("self-test passed", zap.String("report", report.String()))
 	}
 	a.tested.Store(&report)
-	// Starting takes twice the memory that watching does; give it back.
-	debug.FreeOSMemory()
+}
+
+// wait waits, but not beyond the end of the context.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // SelfTest runs the profiler's self-test with a sampler of its own.
