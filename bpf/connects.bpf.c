@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "include/socket.h"
+#include "include/namespace.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -56,8 +57,8 @@ static __always_inline void begin(struct sock *sk, __u64 key)
 	struct peer p = {};
 	struct tally *t;
 
-	if (bpf_get_ns_current_pid_tgid(ns_dev, ns_ino, &ns, sizeof(ns)))
-		return; /* not of our pid namespace */
+	if (ids_here(&ns))
+		return; /* not in our pid namespace */
 	if (!bpf_map_lookup_elem(&owners, &ns.tgid))
 		return;
 	p.pid = ns.tgid;

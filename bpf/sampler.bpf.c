@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "include/maps.h"
+#include "include/namespace.h"
 #include "include/regs_x86.h"
 #include "include/stack.h"
 
@@ -92,8 +93,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	__u64 end, size;
 	int still;
 
-	if (bpf_get_ns_current_pid_tgid(ns_dev, ns_ino, &ns, sizeof(ns)))
-		return 0; /* not of our pid namespace */
+	if (ids_here(&ns))
+		return 0; /* not in our pid namespace */
 	w = bpf_map_lookup_elem(&watched, &ns.pid);
 	if (!w || (w->period && w->period != ctx->sample_period))
 		return 0;

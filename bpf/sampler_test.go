@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -24,9 +25,12 @@ func open(t *testing.T) *Sampler {
 }
 
 // spin starts a process that keeps a CPU busy until the test ends.
-func spin(t *testing.T) int {
+func spin(t *testing.T, options ...func(*exec.Cmd)) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "while :; do :; done")
+	for _, o := range options {
+		o(cmd)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +52,7 @@ func collect(t *testing.T, s *Sampler, n int) []Sample {
 			t.Fatalf("after %d of %d samples: %v", len(got), n, err)
 		}
 		got = append(got, sample)
+		end = time.Now().Add(20 * time.Second)
 	}
 	return got
 }
@@ -71,6 +76,20 @@ func TestSamplerCopiesOnlyWatchedThreads(t *testing.T) {
 		}
 		if !sample.Full || sample.Stack.Addr != sample.Registers[7] || len(sample.Stack.Data) == 0 {
 			t.Errorf("stack window at %#x of %d bytes, stack pointer %#x", sample.Stack.Addr, len(sample.Stack.Data), sample.Registers[7])
+		}
+	}
+}
+
+// A thread in a container is sampled under the ids that it has here.
+func TestSamplesThreadsInContainers(t *testing.T) {
+	s := open(t)
+	pid := spin(t, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID} })
+	if err := s.Watch(Watch{PID: pid, TID: pid, Full: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range collect(t, s, 3) {
+		if sample.PID != pid || sample.TID != pid || len(sample.Stack.Data) == 0 {
+			t.Fatalf("sample of pid %d, thread %d with %d bytes of its stack; watched is %d", sample.PID, sample.TID, len(sample.Stack.Data), pid)
 		}
 	}
 }

@@ -60,12 +60,32 @@ struct mm_struct {
 	unsigned long start_stack;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
 struct task_struct {
 	void *stack;
 	struct sched_entity se;
 	struct mm_struct *mm;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
 };
 
 #pragma clang attribute pop
