@@ -64,7 +64,8 @@ generate: ## regenerate the BPF objects, the page assets and the documentation o
 	$(GO) generate ./...
 	$(GO) test ./watchdog/config ./web -run Documentation -update
 
-lint: $(LINT) ## golangci-lint, luacheck
+lint: $(LINT) ## golangci-lint, luacheck, go.mod as `go mod tidy` leaves it
+	$(GO) mod tidy -diff
 	$(LINT) run ./...
 	luacheck --quiet balancer drill/scenarios
 

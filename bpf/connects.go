@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -cc clang -target amd64 -cflags "-O2 -g -Wall -Werror -fdebug-compilation-dir=." -type peer -type tally connects connects.bpf.c
+//go:generate go tool bpf2go -cc clang -target amd64 -cflags "-O2 -g -Wall -Werror -fdebug-compilation-dir=." -type peer -type tally connects connects.bpf.c
 
 const stepConnects = "loading the counter of connects"
 
