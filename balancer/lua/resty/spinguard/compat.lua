@@ -11,11 +11,21 @@ local rotation = require "resty.spinguard.rotation"
 local ipairs = ipairs
 local ngx_now = ngx.now
 local pairs = pairs
+local pcall = pcall
 local setmetatable = setmetatable
-local sort = table.sort
 local tostring = tostring
 local type = type
 local worker_pid = ngx.worker.pid
+
+
+local has_new, new_tab = pcall(require, "table.new")
+local has_nkeys, nkeys = pcall(require, "table.nkeys")
+if not has_new then
+    new_tab = function() return {} end
+end
+if not has_nkeys then
+    nkeys = function() return 0 end
+end
 
 
 local MAX_WEIGHT = 65535
@@ -58,13 +68,16 @@ local function check_node(id, weight)
 end
 
 
--- take copies the nodes, checked, and returns how many.
-local function take(nodes)
+-- take copies the nodes, checked, into self and gives them numbers.
+local function take(self, nodes)
     if type(nodes) ~= "table" then
         return nil, "nodes: want a table from id to weight"
     end
 
-    local peers, size = {}, 0
+    local room = nkeys(nodes)
+    local index, ids, weights = new_tab(0, room), new_tab(room, 0),
+                                new_tab(room, 0)
+    local size = 0
 
     for id, weight in pairs(nodes) do
         local number, err = check_node(id, weight)
@@ -72,53 +85,78 @@ local function take(nodes)
             return nil, err
         end
 
-        peers[id] = { address = id, weight = number, n = 0 }
         size = size + 1
         if size > check.MAX_PEERS then
             return nil, "nodes: more than " .. check.MAX_PEERS
         end
+
+        index[id], ids[size], weights[size] = size, id, number
     end
 
-    return peers, size
+    self.index, self.ids, self.weight = index, ids, weights
+    self.size, self.dead = size, 0
+    self.moved, self.value = {}, {}
+    self.stale, self.fresh = true, false
+
+    return true
 end
 
 
-local function rebuild(self)
-    local ids, peers = {}, {}
-
-    for id in pairs(self.nodes) do
-        ids[#ids + 1] = id
+-- settle puts what has changed into the weights: for a new picker.
+local function settle(self)
+    for n, weight in pairs(self.value) do
+        self.weight[n] = weight
     end
 
-    sort(ids)
+    self.moved, self.value = {}, {}
+    self.stale, self.fresh = true, false
+end
+
+
+-- compact gives new numbers, without those of nodes that were deleted.
+local function compact(self)
+    local ids, weights, size = {}, {}, 0
+
+    for n, id in ipairs(self.ids) do
+        if self.index[id] == n then
+            size = size + 1
+            ids[size], weights[size] = id, self.weight[n]
+        end
+    end
 
     for n, id in ipairs(ids) do
-        local peer = self.nodes[id]
-        peer.n = n
-        peers[n] = peer
+        self.index[id] = n
     end
 
-    self.peers = peers
-    self.picker = self.kind.new(peers, start())
-    self.dead, self.stale = 0, false
+    self.ids, self.weight, self.dead = ids, weights, 0
 end
 
 
 -- refresh brings the picker up to date: at the first find after a change, so
 -- that many changes cost as much as one.
 local function refresh(self)
-    local moved = self.moved
-    local few = not self.stale and #moved <= MOVED + #self.peers / 8
-    local done = few and self.picker:change(moved)
+    local moved, value = self.moved, self.value
+    local few = not self.stale and #moved <= MOVED + #self.ids / 8
 
-    for i = #moved, 1, -1 do
-        self.peers[moved[i]].moved = nil
-        moved[i] = nil
+    if few and self.picker:change(moved, value) then
+        for i = #moved, 1, -1 do
+            value[moved[i]] = nil
+            moved[i] = nil
+        end
+    else
+        if moved[1] then
+            settle(self)
+        end
+
+        if self.dead > 0 then
+            compact(self)
+        end
+
+        self.picker = self.kind.over(self.ids, self.weight, start())
+        self.stale = false
     end
 
-    if not done then
-        rebuild(self)
-    end
+    self.fresh = true
 end
 
 
@@ -127,57 +165,55 @@ local methods = {}
 
 -- reinit replaces all nodes.
 function methods.reinit(self, nodes)
-    local peers, size = take(nodes)
-    if not peers then
-        return nil, size
-    end
-
-    self.nodes, self.size = peers, size
-    self.moved = {}
-    self.stale = true
-
-    return true
+    return take(self, nodes)
 end
 
 
--- add makes a node that is not there yet, without a weight.
+-- weight_of returns the weight of a node, 0 if there is none.
+local function weight_of(self, id)
+    local n = self.index[id]
+
+    return n and (self.value[n] or self.weight[n]) or 0
+end
+
+
+-- add gives a number to a node that is not there yet.
 local function add(self, id)
     if self.size >= check.MAX_PEERS then
         return nil, "node " .. id .. ": more than " .. check.MAX_PEERS
     end
 
-    local peer = { address = id, weight = 0, n = #self.peers + 1 }
-    self.nodes[id] = peer
+    local n = #self.ids + 1
+    self.index[id], self.ids[n], self.weight[n] = n, id, 0
     self.size = self.size + 1
 
-    if not self.stale then
-        self.peers[peer.n] = peer
-    end
-
-    return peer
+    return n
 end
 
 
 -- change puts a checked weight into force.
 local function change(self, id, weight)
-    local peer, err = self.nodes[id]
+    local n, err = self.index[id]
 
-    if not peer then
-        peer, err = add(self, id)
-        if not peer then
+    if not n then
+        n, err = add(self, id)
+        if not n then
             return nil, err
         end
+    end
 
-    elseif peer.weight == weight then
+    local value = self.value
+    local now = value[n] or self.weight[n]
+    if now == weight then
         return true
     end
 
-    peer.weight = weight
-
-    if not peer.moved and not self.stale then
-        peer.moved = true
-        self.moved[#self.moved + 1] = peer.n
+    if value[n] == nil then
+        self.moved[#self.moved + 1] = n
     end
+
+    value[n] = weight
+    self.fresh = false
 
     return true
 end
@@ -201,8 +237,7 @@ function methods.incr(self, id, weight)
         return nil, err
     end
 
-    local peer = self.nodes[id]
-    number = number + (peer and peer.weight or 0)
+    number = number + weight_of(self, id)
 
     if number > MAX_WEIGHT then
         return nil, "node " .. id .. ": weight would be over " .. MAX_WEIGHT
@@ -214,18 +249,18 @@ end
 
 -- delete removes a node. Without nodes, find returns nil.
 function methods.delete(self, id)
-    local peer = self.nodes[id]
-    if not peer then
+    if not self.index[id] then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
 
     change(self, id, 0)
-    self.nodes[id] = nil
+    self.index[id] = nil
     self.size = self.size - 1
     self.dead = self.dead + 1
 
-    if self.dead > #self.peers / 2 + 16 then
-        self.stale = true
+    if self.dead > #self.ids / 2 + 16 then
+        settle(self)
+        compact(self)
     end
 
     return true
@@ -235,8 +270,7 @@ end
 -- decr takes from the weight of a node (default 1). One that has none left is
 -- removed.
 function methods.decr(self, id, weight)
-    local peer = self.nodes[id]
-    if not peer then
+    if not self.index[id] then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
 
@@ -245,30 +279,27 @@ function methods.decr(self, id, weight)
         return nil, err
     end
 
-    if peer.weight <= number then
+    local old = weight_of(self, id)
+    if old <= number then
         return methods.delete(self, id)
     end
 
-    return change(self, id, peer.weight - number)
-end
-
-
-local function found(peer)
-    if not peer then
-        return nil, "no node has a weight"
-    end
-
-    return peer.address
+    return change(self, id, old - number)
 end
 
 
 -- find returns the id of the node to use; the ring wants a key.
 function methods.find(self, key)
-    if self.stale or self.moved[1] then
+    if not self.fresh then
         refresh(self)
     end
 
-    return found(self.picker:find(key))
+    local n = self.picker:next(key)
+    if not n then
+        return nil, "no node has a weight"
+    end
+
+    return self.ids[n]
 end
 
 
@@ -280,9 +311,8 @@ function _M.module(kind)
     -- new takes a table from id to weight. It returns nil and what is wrong
     -- with it, where lua-resty-balancer raises.
     function module.new(_, nodes)
-        local self = setmetatable({ kind = kind, nodes = {}, peers = {},
-                                    moved = {}, dead = 0 }, mt)
-        local ok, err = self:reinit(nodes)
+        local self = setmetatable({ kind = kind }, mt)
+        local ok, err = take(self, nodes)
         if not ok then
             return nil, err
         end

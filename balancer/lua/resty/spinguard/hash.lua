@@ -23,6 +23,7 @@ local POINTS = 160         -- for a unit of weight, while they are few
 local MAX_POINTS = 65536   -- halve until no more than this, and one a peer
 local SPREAD = 1.25        -- bounded load: this much over the fair share
 local TRIES = 64
+local FEW = 4              -- of the points, one part may be changed in place
 local FACTOR = 500579      -- odd, under 2^19
 local LOWEST = bit.tobit(0x80000000)
 
@@ -47,92 +48,145 @@ local function unit_for(weights)
 end
 
 
-local function weights_of(peers)
-    local sum = 0
-
-    for _, peer in ipairs(peers) do
-        sum = sum + peer.weight
-    end
-
-    return sum
-end
-
-
--- put makes the ring the one in force. A part of its index has four to eight
--- points on average.
-local function put(self, points, size)
+-- bits_for returns how many bits of a point name its part of the index. A part
+-- has four to eight points on average.
+local function bits_for(size)
     local bits = 1
     while bits < 20 and 2 ^ bits * 8 < size do
         bits = bits + 1
     end
 
-    self.points, self.owner = points.points, points.owner
-    self.ring, self.total = points, size
-    self.shift = 32 - bits
-    self.first = ring.index(points, size, bits)
+    return bits
 end
 
 
--- make returns the sorted points of some peers, a list of numbers.
-local function make(self, numbers)
-    local peers, size, at = self.peer, 0, 0
+-- put makes the ring the one in force.
+local function put(self, points, size)
+    self.points, self.owner = points.points, points.owner
+    self.ring, self.total = points, size
+end
 
-    for _, n in ipairs(numbers) do
-        self.count[n] = ceil(peers[n].weight * self.unit)
+
+local function index(self)
+    self.bits = bits_for(self.total)
+    self.shift = 32 - self.bits
+    self.first = ring.index(self.ring, self.total, self.bits)
+end
+
+
+-- build makes the ring anew from all weights.
+local function build(self)
+    local ids, size, at = self.ids, 0, 0
+
+    for n = 1, #ids do
+        self.count[n] = ceil(self.weight[n] * self.unit)
         size = size + self.count[n]
     end
 
-    local points = ring.begin(size)
-    for _, n in ipairs(numbers) do
-        at = ring.add(points, at, peers[n].address, n, self.count[n])
+    ring.begin(size)
+    for n = 1, #ids do
+        at = ring.add(at, ids[n], n, 0, self.count[n])
     end
 
-    return ring.sort(size), size
+    put(self, ring.sort(size, ids), size)
+    index(self)
 end
 
 
--- new takes peers sorted by address, as resty.spinguard.check returns them.
--- load(peer) tells how many requests the peer carries; without it loads are
--- not bounded.
-function _M.new(peers, _, load)
-    local weights = weights_of(peers)
-    local self = { peer = peers, load = load, weights = weights,
-                   unit = unit_for(weights), count = {} }
-    local numbers = {}
+-- over takes lists of ids and of checked weights, which then belong to the
+-- picker. Such a picker is asked for numbers, by next.
+function _M.over(ids, weights)
+    local self = { ids = ids, weight = weights, weights = 0, count = {} }
 
-    for n in ipairs(peers) do
-        numbers[n] = n
+    for n = 1, #weights do
+        self.weights = self.weights + weights[n]
     end
 
-    put(self, make(self, numbers))
+    self.unit = unit_for(self.weights)
+    build(self)
 
     return setmetatable(self, mt)
 end
 
 
--- change takes over the new weights of some peers, a list of numbers, which
--- may be new ones at the end. Only their points are made anew. It returns
--- false where every peer's number of points changes: then a new ring is due.
-function _M.change(self, numbers)
-    local peers = self.peer
-    local weights = weights_of(peers)
+-- new takes peers as resty.spinguard.check returns them. load(peer) tells how
+-- many requests the peer carries; without it loads are not bounded.
+function _M.new(peers, _, load)
+    local ids, weights = {}, {}
 
-    if unit_for(weights) ~= self.unit then
+    for n, peer in ipairs(peers) do
+        ids[n], weights[n] = peer.address, peer.weight
+    end
+
+    local self = _M.over(ids, weights)
+    self.peer, self.load = peers, load
+
+    return self
+end
+
+
+-- difference returns how many points some numbers gain or lose with new
+-- weights, and how many more there are then.
+local function difference(self, numbers, weights)
+    local size, more = 0, 0
+
+    for _, n in ipairs(numbers) do
+        local by = ceil(weights[n] * self.unit) - (self.count[n] or 0)
+        size = size + (by > 0 and by or -by)
+        more = more + by
+    end
+
+    return size, more
+end
+
+
+-- gather takes the weights over and returns the points that come and go,
+-- sorted, and which numbers gain.
+local function gather(self, numbers, weights, size)
+    local count, gains, at = self.count, {}, 0
+
+    ring.begin(size)
+
+    for _, n in ipairs(numbers) do
+        local old, new = count[n] or 0, ceil(weights[n] * self.unit)
+        gains[n] = new > old
+        count[n], self.weight[n] = new, weights[n]
+        at = ring.add(at, self.ids[n], n, old < new and old or new,
+                      old < new and new or old)
+    end
+
+    return ring.sort(size, self.ids, true), gains
+end
+
+
+-- change takes over the new weights of some numbers, which may be new ones at
+-- the end. Only the points are touched that come and go. It returns false,
+-- having changed nothing, where a new ring is due: every peer's number of
+-- points changes, or so many that a new ring is cheaper.
+function _M.change(self, numbers, weights)
+    local sum = self.weights
+
+    for _, n in ipairs(numbers) do
+        sum = sum + weights[n] - (self.weight[n] or 0)
+    end
+
+    local size, more = difference(self, numbers, weights)
+    if unit_for(sum) ~= self.unit or size * FEW > self.total then
         return false
     end
 
-    local rest = self.total
-    for _, n in ipairs(numbers) do
-        rest = rest - (self.count[n] or 0)
-    end
-
-    local points, size = make(self, numbers)
-    self.weights = weights
-    local merged = ring.merge(self.ring, self.total, points, size,
-                              ring.marks(#peers, numbers), peers,
-                              rest + size, self.spare)
+    self.weights = sum
+    local points, gains = gather(self, numbers, weights, size)
+    local new = ring.apply(self, points, size, gains, self.total + more,
+                           self.spare)
     self.spare = self.ring
-    put(self, merged, rest + size)
+    put(self, new, self.total + more)
+
+    if bits_for(self.total) == self.bits then
+        ring.shift(self.first, self.bits, points, size, gains)
+    else
+        index(self)
+    end
 
     return true
 end
@@ -165,6 +219,17 @@ local function over(self, peer, carried)
     local share = (carried + 1) * peer.weight / self.weights
 
     return self.load(peer) + 1 > ceil(share * SPREAD)
+end
+
+
+-- next returns the number whose point the key is at, or nil if none has a
+-- weight.
+function _M.next(self, key)
+    if self.total == 0 then
+        return nil
+    end
+
+    return self.owner[locate(self, point_of(key or ""))]
 end
 
 

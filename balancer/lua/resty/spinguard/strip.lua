@@ -4,27 +4,24 @@
 -- its slots (a list each), then the slots are emptied onto the strip. Both go
 -- a few steps at a time, so no pick waits for a whole block but the first
 -- after a start.
---
--- A rotation has peer and weight, lists, total, the sum of the weights, time
--- and number, behind which it begins, is stale, to be begun anew, and then has
--- the lease 0.
 
 local ffi = require "ffi"
+local lap = require "resty.spinguard.lap"
 
 local ceil = math.ceil
 local fill = ffi.fill
-local floor = math.floor
+local offset_of = lap.offset
+local slot_of = lap.slot_of
 
 
 local STEPS = 5           -- that a pick goes on; it uses up about four
-local AHEAD = 32          -- picks that are served at once
+local AHEAD = 32          -- picks that are served at once, while a lap is kept
+local LONG_AHEAD = 8      -- of one that is written for ever: less to wait for
 local KEPT = 65536        -- a lap of no more turns is kept
-local LEAST = 16          -- slots of a block; else one for each peer
+local LEAST = 64          -- slots of a block; else one for each peer
 local SMALL = 256         -- peers whose tools to write with are kept
-local GOLDEN = 0.6180339887498949
 local NEVER = 1e300
 local FOREVER = 2 ^ 52
-local ROUNDING = 1e-6     -- of turns, at most
 
 local doubles = ffi.typeof("double[?]")
 local longs = ffi.typeof("uint32_t[?]")
@@ -34,59 +31,36 @@ local shorts = ffi.typeof("uint16_t[?]")
 local _M = {}
 
 
--- phase is where in its share of the lap a peer has its turns, from 0 to 1:
--- spread, so that peers of equal weight do not come in a row.
-local function phase(n)
-    local x = n * GOLDEN
-
-    return x - floor(x)
+-- new returns the state of a rotation over a list of weights, total, the sum of
+-- it, and a time from 0 up to 1 at which it begins. It is stale, to be begun
+-- anew, and then has the lease 0. All fields are there from the first: the
+-- compiler likes tables that look the same.
+function _M.new(weight, total, time)
+    return {
+        peer = false, weight = weight, total = total, time = time, number = 0,
+        stale = true, peeked = false, lease = 0, size = 0, slots = 0, most =
+        0, length = 0, room = 0, wide = 0, turn = false, slot = false, offset
+        = false, head = false, link = false, who = false, noted = 0, ahead =
+        0, long = 0, many = 0, strip = false, places = false, base = 0,
+        written = 0, ready = 0, read = 0, write = 0, full = false, from = 0,
+        stop = 0, cursor = 0, entries = 0, drain = -1, entry = 0,
+    }
 end
 
 
--- slot_of returns in which slot of a lap a turn of a peer is.
-local function slot_of(turn, offset, weight, total)
-    return floor((turn + offset) / weight * total)
-end
-
-
--- first returns the first turn of a peer that is behind a number in a slot.
--- The estimate is less than two turns behind it. No loop: in the loop over
--- the peers it would cost more than the rest.
-local function first(n, weight, total, cut, number)
-    local offset = phase(n)
-    local turn = ceil(cut / total * weight - offset - ROUNDING)
-    turn = turn > 0 and turn or 0
-
-    local slot = slot_of(turn, offset, weight, total)
-    if slot < cut or (slot == cut and n <= number) then
-        turn = turn + 1
-        slot = slot_of(turn, offset, weight, total)
-    end
-
-    if slot == cut and n <= number then
-        turn = turn + 1
-        slot = slot_of(turn, offset, weight, total)
-    end
-
-    if turn >= weight then
-        return 0, total + slot_of(0, offset, weight, total)
-    end
-
-    return turn, slot
-end
-
-
--- place sets every peer before its first turn behind the cut.
-local function place(self, cut)
-    local turn, slot = self.turn, self.slot
-    local weight, total, number = self.weight, self.total, self.number
+-- place sets every peer before its first turn.
+local function place(self)
+    local turn, slot, offset = self.turn, self.slot, self.offset
+    local weight, total = self.weight, self.total
+    local time, number = self.time, self.number
 
     for n = 1, self.size do
         local w = weight[n]
         turn[n], slot[n] = 0, NEVER
 
         if w > 0 then
-            turn[n], slot[n] = first(n, w, total, cut, number)
+            offset[n] = offset_of(n, w, time, number)
+            slot[n] = slot_of(0, offset[n], w, total)
         end
     end
 end
@@ -94,15 +68,15 @@ end
 
 local function begin_block(self, from, slots)
     local stop = from + slots
-    local lap = self.base + self.total
+    local finish = self.base + self.total + 1
 
-    if from >= lap then
-        self.base = lap
-        lap = lap + self.total
+    if from >= finish then
+        self.base = finish
+        finish = finish + self.total + 1
     end
 
     self.from = from
-    self.stop = stop < lap and stop or lap
+    self.stop = stop < finish and stop or finish
     self.cursor = self.size
     self.entries = 0
     self.drain, self.entry = -1, 0
@@ -126,6 +100,7 @@ local function allocate(self)
         self.room, self.wide = n, slots
         self.turn = doubles(n + 1)
         self.slot = doubles(n + 1)
+        self.offset = doubles(n + 1)
         self.head = longs(slots)
         self.link = longs(slots + n + 1)
         self.who = shorts(slots + n + 1)
@@ -133,28 +108,31 @@ local function allocate(self)
 
     fill(self.head, 4 * self.wide)
 
-    if not self.strip or self.long < self.length then
-        self.long = self.length
+    -- In a lap that is kept the place of a turn can be counted; noted are
+    -- only those of a longer one.
+    self.noted = self.total <= KEPT and 0 or 1
+    self.ahead = self.total <= KEPT and AHEAD or LONG_AHEAD
+    local places = self.noted * self.length + 1
+
+    if not self.strip or self.long < self.length or self.many < places then
+        self.long, self.many = self.length, places
         self.strip = shorts(self.length)
-        self.places = longs(self.length)
+        self.places = longs(places)
     end
 end
 
 
--- start begins behind a number in the slot of a time, from 0 up to 1 of a
--- lap.
+-- start begins a lap behind the time.
 local function start(self)
-    self.size = #self.peer
+    self.size = #self.weight
     allocate(self)
-
-    local cut = floor(self.time * self.total)
 
     self.base, self.written, self.ready = 0, 0, 0
     self.read, self.write = 0, 0
     self.full, self.stale = false, false
-    place(self, cut)
+    place(self)
     -- The first block is a short one: there is a pick that waits for it.
-    begin_block(self, cut, ceil(self.slots / 2))
+    begin_block(self, 0, ceil(self.slots / 2))
 end
 
 
@@ -163,6 +141,7 @@ end
 -- the lists come out in the order of numbers.
 local function throw(self, left)
     local turn, slot, weight = self.turn, self.slot, self.weight
+    local offset = self.offset
     local head, link, who = self.head, self.link, self.who
     local n, entries = self.cursor, self.entries
     local from, stop = self.from, self.stop
@@ -179,11 +158,11 @@ local function throw(self, left)
 
             local t, w, before = turn[n] + 1, weight[n], base
             if t >= w then
-                t, before = 0, base + total
+                t, before = 0, base + total + 1
             end
 
             turn[n] = t
-            slot[n] = before + slot_of(t, phase(n), w, total)
+            slot[n] = before + slot_of(t, offset[n], w, total)
         else
             n = n - 1
         end
@@ -198,7 +177,7 @@ end
 -- empty writes the turns of the slots on the strip.
 local function empty(self, left)
     local head, link, who = self.head, self.link, self.who
-    local strip, places = self.strip, self.places
+    local strip, places, noted = self.strip, self.places, self.noted
     local at, entry = self.drain, self.entry
     local slots = self.stop - self.from
     local write, length, ready = self.write, self.length, self.ready
@@ -208,7 +187,7 @@ local function empty(self, left)
         left = left - 1
 
         if entry > 0 then
-            strip[write], places[write] = who[entry], here + at
+            strip[write], places[write * noted] = who[entry], here + at
             entry = link[entry]
             ready = ready + 1
             write = write + 1 < length and write + 1 or 0
@@ -245,8 +224,8 @@ local function finish(self)
     else
         self.full = true
         if self.room > SMALL then
-            self.slot, self.turn, self.head = nil, nil, nil
-            self.link, self.who = nil, nil
+            self.slot, self.turn, self.offset = false, false, false
+            self.head, self.link, self.who = false, false, false
         end
     end
 end
@@ -272,14 +251,14 @@ end
 
 -- renew writes ahead, and returns how many turns can be read until the next
 -- look: some at a time, so that a pick is mostly one load, without a loop.
-local function renew(self)
+function _M.renew(self)
     if self.stale then
         start(self)
     end
 
-    -- At most two blocks: one that ends with the lap may be empty.
+    -- At most some blocks: one that ends with the lap may be empty.
     for _ = 1, 8 + self.most do
-        go_on(self, STEPS * AHEAD)
+        go_on(self, STEPS * self.ahead)
 
         if self.full then
             return FOREVER
@@ -290,55 +269,10 @@ local function renew(self)
         end
     end
 
-    local lease = self.ready < AHEAD and self.ready or AHEAD
+    local lease = self.ready < self.ahead and self.ready or self.ahead
     self.ready = self.ready - lease
 
     return lease
-end
-
-
--- take returns the number of the next peer. There is one, since total > 0.
-function _M.take(self)
-    local lease = self.lease
-    if lease == 0 then
-        lease = renew(self)
-    end
-
-    self.lease = lease - 1
-
-    local at = self.read
-    self.read = at + 1 < self.length and at + 1 or 0
-
-    return self.strip[at]
-end
-
-
--- mark notes the time of the turn that was taken last, before the weights
--- change. Time does not go back in a slot: so also a change before each pick
--- lets everybody have a turn.
-function _M.mark(self)
-    if self.stale or self.written == self.ready + self.lease then
-        return  -- none was
-    end
-
-    local at = self.read > 0 and self.read - 1 or self.length - 1
-    local n, slot = self.strip[at], self.places[at]
-    local weight, total = self.weight[n], self.total
-    local turn = floor(slot / total * weight - phase(n)) - 1
-
-    for k = turn < 0 and 0 or turn, turn + 3 do
-        local time = (k + phase(n)) / weight
-
-        if floor(time * total) == slot then
-            if floor(self.time * total) ~= slot or time > self.time then
-                self.time = time
-            end
-
-            break
-        end
-    end
-
-    self.number = n
 end
 
 

@@ -22,7 +22,7 @@ local ngx_now = ngx.now
 
 
 local WARN = ngx.WARN
-local LOOKS = 64    -- look for changes at least once in so many picks
+local LOOKS = 256   -- look for changes at least once in so many picks
 local REOPEN = 1    -- seconds between two looks at the ledger's path
 local TRIES = 100000    -- to get a seat, in a worker that starts
 local IDLE = 300    -- seconds without a request until a worker forgets
