@@ -72,6 +72,7 @@ func newVM(mem procmem.Memory, maps procmem.Maps, images Images, c candidate) (*
 // of one sample may be bounded to what one walk needs.
 func (vm *VM) background() reader {
 	r := vm.live
+	r.mem = newPages(vm.live.mem)
 	r.budget = &budget{walkBudget}
 	return r
 }
