@@ -40,7 +40,7 @@ func main() {
 	flag.DurationVar(&o.steady, "steady", 30*time.Second, "how long the agent is measured")
 	flag.IntVar(&o.rounds, "rounds", 40, "rounds of the timer's cost")
 	flag.IntVar(&o.runaways, "runaways", 200, "runaways to detect")
-	flag.IntVar(&o.recovers, "recoveries", 20, "drills in which all workers are stuck")
+	flag.IntVar(&o.recovers, "recoveries", 20, "drills in which all four workers are stuck")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()

@@ -27,6 +27,11 @@ var owns = map[string]own{
 			return strings.Replace(conf, `require("jit").on()`, `require("jit").off()`, 1)
 		}
 	}},
+	"gcd-nan-four": {"gcd-nan", "four workers hang on the same weight: one incident, all replaced", func(sc *Scenario) {
+		poison(sc)
+		sc.Case.Workers, sc.Case.Expect.WorkersStuck = 4, 4
+		sc.edit = func(conf string) string { return strings.Replace(conf, "worker_processes 2;", "worker_processes 4;", 1) }
+	}},
 	"gcd-nan-storm": {"gcd-nan", "the poison is published ten times a second for 30 s", func(sc *Scenario) {
 		poison(sc)
 		sc.storm, sc.share, sc.after = 30*time.Second, 0.95, 2*time.Second

@@ -59,7 +59,7 @@ func (a *Agent) carryOut(e *episode, action respond.Action) bool {
 	case respond.Quarantine:
 		a.quarantine(e, action.Reason)
 	case respond.Evict:
-		return a.evict(e, action)
+		return a.evict(e, action) && e.response.Evictions() != 1 // the first one is alone
 	case respond.Stop:
 		a.refuse(e, "alert", action.Reason)
 		e.inc.Outcome = incident.Refused
@@ -67,6 +67,7 @@ func (a *Agent) carryOut(e *episode, action respond.Action) bool {
 			e.inc.Outcome = incident.StuckAgain
 		}
 	case respond.Recover:
+		e.inc.Timeline.Recovered = incident.MS(e.inc.Began, action.At)
 		a.end(e, incident.Recovered, action.Reason)
 	case respond.EndAlone:
 		a.endAlone(e, action.Reason)
@@ -169,7 +170,7 @@ func (a *Agent) evict(e *episode, action respond.Action) bool {
 	a.log.Warn("evicted", zap.String("incident", e.inc.ID), zap.Int("pid", m.pid), zap.String("reason", action.Reason), zap.NamedError("problem", err))
 	a.tell("evicted", m.w, e.inc.ID, text)
 	a.lastScan = 0 // look for the successor at once
-	return false
+	return true
 }
 
 func (e *episode) member(pid int) *member {
@@ -254,7 +255,6 @@ func (a *Agent) end(e *episode, outcome incident.Outcome, reason string) {
 	now := a.now(e)
 	e.inc.Ended, e.inc.Outcome = &now, outcome
 	if outcome == incident.Recovered {
-		e.inc.Timeline.Recovered = incident.MS(e.inc.Began, now)
 		e.act(now, "verify", e.in.Name, "done", reason)
 	}
 	stall, wall := e.longest()

@@ -87,6 +87,38 @@ func TestOrderOfAResponse(t *testing.T) {
 	p.want(t, Capture, Quarantine, Evict, Evict, Recover)
 }
 
+func TestItIsOverOnceEverySuccessorServes(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		starting int
+		wait     time.Duration
+		over     bool
+	}{
+		{"the master has started one of two", 0, 2 * time.Second, false},
+		{"the second starts, and takes long", 1, 15 * time.Second, false},
+		{"there is no second any more", 0, 6 * time.Second, true},
+		{"the second never serves", 1, 21 * time.Second, true},
+	} {
+		p := newPlay(stuck(1, true), stuck(2, true))
+		p.step()
+		p.f.Serving = 1
+		p.step()
+		p.f.Starting = c.starting
+		p.wait(c.wait)
+		since := p.f.Now
+		p.wait(time.Second)
+		if p.r.Over() != c.over || c.over && !p.last.At.Equal(since) {
+			t.Errorf("%s: over %v, well since %v", c.name, p.r.Over(), p.last.At)
+		}
+		p.f.Serving, p.f.Starting = 2, 0
+		p.step()
+		p.wait(time.Second)
+		if !p.r.Over() {
+			t.Errorf("%s: not over when both serve", c.name)
+		}
+	}
+}
+
 func TestAnIncidentWaitsForItsSuspects(t *testing.T) {
 	p := newPlay(stuck(1, true))
 	p.step()

@@ -62,7 +62,8 @@ const (
 // Action is the next thing to do.
 type Action struct {
 	Kind   Kind
-	PID    int // Evict: whom
+	PID    int       // Evict: whom
+	At     time.Time // Recover, EndAlone: since when all are well
 	Reason string
 }
 
@@ -91,6 +92,7 @@ type Response struct {
 	over        bool
 	evicted     map[int]bool
 	firstAt     time.Time
+	lastAt      time.Time // of the evictions
 	wellSince   time.Time
 }
 
@@ -108,7 +110,7 @@ func (r *Response) Evicted(pid int, now time.Time) {
 	if len(r.evicted) == 0 {
 		r.firstAt = now
 	}
-	r.evicted[pid] = true
+	r.evicted[pid], r.lastAt = true, now
 }
 
 // Evictions returns how many workers were evicted.
@@ -210,7 +212,7 @@ func (r *Response) ended(f Facts) (Action, bool) {
 			return Action{}, false
 		}
 	}
-	if f.Suspects > 0 {
+	if f.Suspects > 0 || f.Serving > 0 && r.waits(f) {
 		r.wellSince = time.Time{}
 		return Action{}, false
 	}
@@ -225,9 +227,16 @@ func (r *Response) ended(f Facts) (Action, bool) {
 	}
 	r.over = true
 	if len(r.evicted) == 0 {
-		return Action{Kind: EndAlone, Reason: "its workers make progress again, without an action"}, true
+		return Action{Kind: EndAlone, At: r.wellSince, Reason: "its workers make progress again, without an action"}, true
 	}
-	return Action{Kind: Recover, Reason: fmt.Sprintf("%d replaced, successors serve", len(r.evicted))}, true
+	return Action{Kind: Recover, At: r.wellSince, Reason: fmt.Sprintf("%d replaced, successors serve", len(r.evicted))}, true
+}
+
+// waits says that not every evicted worker has a successor that serves, and
+// that there is still reason to wait: a reload may have made them fewer.
+func (r *Response) waits(f Facts) bool {
+	since := f.Now.Sub(r.lastAt)
+	return f.Serving < len(r.evicted) && (since <= respawnWithin || f.Starting > 0 && since <= serveWithin)
 }
 
 // lost ends the response when no successor comes.
