@@ -63,6 +63,7 @@ func TestDrillsWithTheAgent(t *testing.T) {
 	binary := program(t)
 	for _, tt := range []struct{ name, mode string }{
 		{"gcd-nan", ModeEnforce},
+		{"gcd-nan-four", ModeEnforce},
 		{"gcd-nan-nojit", ModeObserve},
 		{"os-execute", ModeEnforce},
 		{"haproxy-lua", ModeEnforce},
@@ -80,6 +81,9 @@ func TestDrillsWithTheAgent(t *testing.T) {
 			}
 			if !res.Passed {
 				t.Errorf("failures: %q\nframes: %q", res.Failures, res.Evidence.Frames)
+			}
+			if len(res.Incidents) > 1 {
+				t.Errorf("%d incidents of one culprit: %q", len(res.Incidents), res.Incidents)
 			}
 			for _, folder := range res.Incidents {
 				samplesAddUp(t, folder)

@@ -19,6 +19,9 @@ func raisePriority(log *zap.Logger) {
 	if err := RaisePriority(); err != nil {
 		log.Warn("could not raise the priority: on a crowded host verdicts may come late", zap.Error(err))
 	}
+	if err := preferSession(); err != nil {
+		log.Debug("the agent's session stays one among equals", zap.Error(err)) // in a cgroup of its own that is of no matter
+	}
 	if err := slackTimers(); err != nil {
 		log.Debug("timers stay exact, which costs a little", zap.Error(err)) // a unit may have set it already
 	}
@@ -42,6 +45,20 @@ func slackTimers() error {
 // by thread; threads to come inherit it from those that are there.
 func RaisePriority() error {
 	return eachThread(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, niceness) })
+}
+
+// preferSession does the same for the session, if the program leads it: where
+// the kernel shares CPUs between sessions first (autogroup), niceness tells apart
+// only threads of one. A session that somebody else leads is left alone.
+func preferSession() error {
+	if leader, err := unix.Getsid(0); err != nil || leader != os.Getpid() {
+		return nil
+	}
+	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(niceness)), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // this kernel does not
+	}
+	return err
 }
 
 func eachThread(do func(tid int) error) error {
