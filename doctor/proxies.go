@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/symbol"
@@ -46,7 +47,6 @@ func describe(p proxy.Proxy, cache *symbol.Cache, ways Ways) []Finding {
 		return append(list, Finding{Check: p.Name, Level: Fail, Found: err.Error(), Why: "no evidence can be taken", Remedy: "run as root"})
 	}
 	defer func() { _ = process.Close() }()
-	list = append(list, limits(p, w)...)
 	h := Host{Root: "/"}
 	list = append(list, h.throttling(p.Name, w.PID)...)
 	switch p.Kind {
@@ -54,11 +54,12 @@ func describe(p proxy.Proxy, cache *symbol.Cache, ways Ways) []Finding {
 		evidence, lua := luaEvidence(p.Name, process)
 		q := quarantineFacts{lua: lua, ways: ways}
 		q.ledger, q.ledgerErr = ledgerOf(w, process.Memory())
-		return append(append(list, evidence), h.configuration(p, q)...)
+		settings := h.configuration(p, q)
+		return slices.Concat(list, limits(p, w, settings), []Finding{evidence}, settings)
 	case proxy.HAProxy:
-		return append(list, h.haproxySettings(p)...)
+		return slices.Concat(list, limits(p, w, nil), h.haproxySettings(p))
 	}
-	return append(list, Finding{Check: p.Name + " quarantine", Level: OK, Found: "won't work, and is not needed: the Go runtime preempts loops by itself"})
+	return append(append(list, limits(p, w, nil)...), Finding{Check: p.Name + " quarantine", Level: OK, Found: "won't work, and is not needed: the Go runtime preempts loops by itself"})
 }
 
 // luaEvidence says which Lua runs in a worker of nginx, and what of it the

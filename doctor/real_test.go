@@ -49,6 +49,9 @@ func TestRealNginx(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	if n := strings.Count(text, addr+" file handles: "); n != 1 {
+		t.Errorf("file handles are found %d times in\n%s", n, text)
+	}
 }
 
 // A real nginx with the library, found through its own lua_package_path: the

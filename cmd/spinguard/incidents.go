@@ -124,6 +124,9 @@ func exportIncident(e env, c *client.Client, id, out string) error {
 	if out == "" {
 		out = id + ".tar.gz"
 	}
+	if there, err := os.Stat(out); err == nil && !there.Mode().IsRegular() {
+		return exportInto(e, c, id, out) // a pipe or a device must not be replaced by a file
+	}
 	tmp := out + ".part"
 	w, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -138,4 +141,13 @@ func exportIncident(e env, c *client.Client, id, out string) error {
 	}
 	fmt.Fprintf(e.stderr, "wrote %s\n", out)
 	return nil
+}
+
+// exportInto writes an incident to what is there already, such as /dev/stdout.
+func exportInto(e env, c *client.Client, id, out string) error {
+	w, err := os.OpenFile(out, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Export(e.ctx, id, w), w.Close())
 }

@@ -44,13 +44,33 @@ func main() {
 	watchdog.SelfTestChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	terminal := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
+	out := &output{File: os.Stdout}
 	e := env{
-		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		ctx: ctx, stdin: os.Stdin, stdout: out, stderr: os.Stderr, getenv: os.Getenv,
 		terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == "",
 	}
-	code := exitCode(e, run(e, os.Args[1:]))
+	err := run(e, os.Args[1:])
+	if err == nil {
+		err = out.failed
+	}
+	code := exitCode(e, err)
 	stop()
 	os.Exit(code)
+}
+
+// output is where commands print. It keeps the first error, such as that of a
+// full disk: half a list must not pass for the whole.
+type output struct {
+	*os.File
+	failed error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if err != nil && o.failed == nil {
+		o.failed = err
+	}
+	return n, err
 }
 
 // exitCode says an error and turns it into the exit code: 0 done, 1 failed, 2

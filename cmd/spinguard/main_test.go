@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spinguard/spinguard/drill"
 )
@@ -103,5 +107,52 @@ func TestDrillNamesItsScenarios(t *testing.T) {
 		if !strings.Contains(stderr, name) {
 			t.Errorf("drill without arguments does not name %s: %q", name, stderr)
 		}
+	}
+}
+
+// What could not be printed whole is a failure.
+func TestAFullDiskIsSaid(t *testing.T) {
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cmd := exec.Command(bin, "version")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &said
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "no space left") {
+		t.Errorf("%v, %q", err, said.String())
+	}
+}
+
+// What is no file is written to, and not replaced by one: a pipe here, and as
+// root it would be a device.
+func TestExportIntoAPipe(t *testing.T) {
+	socket, inc := serveOne(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []byte, 1)
+	go func() {
+		r, err := os.Open(pipe)
+		if err != nil {
+			t.Error(err)
+		}
+		text, _ := io.ReadAll(r)
+		got <- text
+	}()
+	if _, said, code := call(t, "incidents", "export", inc.ID, "-o", pipe, "--socket", socket); code != 0 {
+		t.Fatal(said)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Fatalf("the pipe is now %v, %v", info.Mode(), err)
+	}
+	if text := <-got; !bytes.HasPrefix(text, []byte("\x1f\x8b")) {
+		t.Errorf("%d bytes that are no archive", len(text))
 	}
 }

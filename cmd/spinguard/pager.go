@@ -49,6 +49,9 @@ func (e env) page(text string) bool {
 	}
 	cmd := exec.CommandContext(e.ctx, "sh", "-c", pager)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewBufferString(text), e.stdout, e.stderr
+	if out, ok := e.stdout.(*output); ok {
+		cmd.Stdout = out.File // a pager wants the terminal itself
+	}
 	cmd.Env = os.Environ()
 	if e.getenv("LESS") == "" {
 		cmd.Env = append(cmd.Env, "LESS=FRX") // colours; ends where all fits; leaves the text on the screen

@@ -60,3 +60,12 @@ func cut(s string, n int) string {
 	}
 	return string(r[:n-1]) + "…"
 }
+
+// cutFront shortens a text to its last n characters: of names that begin alike.
+func cutFront(s string, n int) string {
+	r := []rune(s)
+	if n < 2 || len(r) <= n {
+		return s
+	}
+	return "…" + string(r[len(r)-n+1:])
+}

@@ -18,13 +18,16 @@ func TestTableAlignsAndDisarms(t *testing.T) {
 }
 
 func TestWorkersFitTheWidth(t *testing.T) {
-	list := []api.WorkerStatus{{Proxy: "nginx@:80", PID: 4711, Verdict: "runaway", StallMS: 412, Request: "GET /a/very/long/path/that/does/not/fit/into/a/small/terminal HTTP/1.1", Upstream: "shop", Version: "2"}}
+	list := []api.WorkerStatus{{Proxy: "nginx@192.168.100.200:8443", PID: 4711, Verdict: "runaway", StallMS: 412, Request: "GET /a/very/long/path/that/does/not/fit/into/a/small/terminal HTTP/1.1", Upstream: "shop", Version: "2"}}
 	var out bytes.Buffer
 	printWorkers(env{}, &out, list, 40)
 	for _, line := range bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
 		if n := len([]rune(string(line))); n > 40 {
 			t.Errorf("line of %d characters: %s", n, line)
 		}
+	}
+	if !bytes.Contains(out.Bytes(), []byte("runaway")) || !bytes.Contains(out.Bytes(), []byte("8443")) {
+		t.Errorf("a narrow terminal hides what matters:\n%s", out.String())
 	}
 	out.Reset()
 	printWorkers(env{}, &out, list, 0)

@@ -119,13 +119,17 @@ func worstFirst(list []api.WorkerStatus) []api.WorkerStatus {
 // printWorkers prints one line a worker, cut to the width; 0: not cut.
 func printWorkers(e env, w io.Writer, list []api.WorkerStatus, width int) {
 	rows := [][]string{{"PROXY", "PID", "CPU", "STALL", "VERDICT", "REQUEST", "UPSTREAM"}}
+	room := 28 // for a proxy's name; of a narrow terminal the verdict gets its share first
+	if width > 0 {
+		room = min(room, max(width-32, 8))
+	}
 	for _, s := range list {
 		upstream := s.Upstream
 		if s.Version != "" {
 			upstream += " version " + s.Version
 		}
 		rows = append(rows, []string{
-			cut(s.Proxy, 28), fmt.Sprint(s.PID), fmt.Sprintf("%3.0f%%", 100*s.CPUShare), stall(s.StallMS), s.Verdict, dash(s.Request), dash(upstream),
+			cutFront(s.Proxy, room), fmt.Sprint(s.PID), fmt.Sprintf("%3.0f%%", 100*s.CPUShare), stall(s.StallMS), s.Verdict, dash(s.Request), dash(upstream),
 		})
 	}
 	var text bytes.Buffer
