@@ -32,10 +32,13 @@ func TestValuesOverDefaults(t *testing.T) {
 func TestErrorsNameLineKeyAndRemedy(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown key", "mode: observe\nmodes: 3\n", "line 2: modes: no such key here"},
+		{"a list for a text", "node: [a]\n", "line 1: a list is not a text"},
+		{"a unit on a number", "retention:\n  bytes: 10GB\n", "line 2: `10GB` is not a whole number"},
+		{"a number for a map", "rails: 5\n", "line 1: `5` is not a map of keys"},
 		{"unknown key below", "sampling:\n  rat: 3\n", "line 2: rat: no such key here"},
 		{"bad word", "\nmode: kill\n", `line 2: mode: "kill" is none of ["observe" "enforce"]`},
 		{"rate", "sampling:\n  rate: 100000\n", "line 2: sampling.rate: 100000 is not within 10 to 999"},
-		{"duration", "thresholds:\n  suspect: fast\n", "as a duration such as 300ms"},
+		{"duration", "thresholds:\n  suspect: fast\n", "line 2: `fast` is not a duration such as 300ms"},
 		{"threshold", "thresholds:\n  runaway: 100ms\n", "line 2: thresholds.runaway: 100ms is not within 150ms to 1h"},
 		{"listen", "listen: 0.0.0.0:80\n", `line 1: listen: "0.0.0.0" is not a loopback address`},
 		{"relative", "state_dir: here\n", "is not an absolute path"},

@@ -33,7 +33,7 @@ func TestBadGoPprof(t *testing.T) {
 		"request_budget: {within: 1ms}":                                         "request_budget.within",
 		"request_budget: {quarantine: 1h}":                                      "rails.quarantine_max, which is 5m0s",
 		"request_budget: {cpus: 1ms}":                                           "no such key here",
-		"request_budget: 200ms":                                                 "as a map of keys",
+		"request_budget: 200ms":                                                 "is not a map of keys",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

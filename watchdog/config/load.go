@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,16 +60,36 @@ func Parse(text []byte) (Config, error) {
 
 var (
 	unknownKey = regexp.MustCompile(`field (\S+) not found in type config\.\w+`)
-	structName = regexp.MustCompile(`into (\[\])?config\.\w+`)
+	wrongType  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: (`.*`))? into (\\S+)")
 )
+
+// wanted are Go's types in words.
+var wanted = map[string]string{
+	"time.Duration": "a duration such as 300ms", "int": "a whole number", "int64": "a whole number", "float64": "a number",
+	"bool": "true or false", "string": "a text",
+}
+
+// wrong says in words that a value is of another type than its key asks for.
+func wrong(text string) string {
+	m := wrongType.FindStringSubmatch(text)
+	value := cmp.Or(m[2], map[string]string{"seq": "a list", "map": "a map of keys"}[m[1]], "this")
+	want, known := wanted[m[3]]
+	switch {
+	case known:
+	case strings.HasPrefix(m[3], "[]"):
+		want = "a list"
+	default:
+		want = "a map of keys"
+	}
+	return value + " is not " + want
+}
 
 // yamlError drops the library's prefix and the Go type names from its texts.
 func yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	text = strings.TrimPrefix(text, "unmarshal errors:\n")
 	text = unknownKey.ReplaceAllString(text, "$1: no such key here")
-	text = structName.ReplaceAllString(text, "as a map of keys")
-	text = strings.ReplaceAll(text, "into time.Duration", "as a duration such as 300ms")
+	text = wrongType.ReplaceAllStringFunc(text, wrong)
 	var lines []string
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSpace(line))
