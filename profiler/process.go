@@ -46,7 +46,7 @@ func open(pid int, cache *symbol.Cache, now func() time.Time) (*Process, error) 
 	}
 	p := &Process{mem: mem, cache: cache, modules: m, view: newSnapshot(mem), loop: loopFinder{seed: maphash.MakeSeed()}}
 	p.loop.ranges = findLoop(pid, cache, m.maps)
-	p.vms = vms{mem: mem, images: images{pid, cache}, modules: m}
+	p.vms = vms{mem: mem, view: p.view, images: images{pid, cache}, modules: m}
 	p.vms.look()
 	return p, nil
 }

@@ -12,7 +12,7 @@ import (
 const (
 	pageSize = 4096
 	maxPages = 256 // of live memory, for one sample
-	maxUsual = 128 // of these, read ahead in one go
+	maxUsual = 64  // of these, read ahead in one go
 	usualFor = 3   // samples that a page is read ahead for, from the last that needed it
 )
 

@@ -15,6 +15,7 @@ import (
 // vms finds and walks the Lua VMs of one process.
 type vms struct {
 	mem     procmem.Memory
+	view    procmem.Memory // as the sample sees it that is being understood
 	images  luajit.Images
 	modules *modules
 	list    []*luajit.VM
@@ -68,7 +69,7 @@ func (v *vms) watch() bpf.LuaWatch {
 // code tells the frame size of compiled Lua code.
 func (v *vms) code(pc uint64) (int, bool) {
 	for _, vm := range v.list {
-		if kind, size := vm.Code(pc); kind == luajit.CodeTrace {
+		if kind, size := vm.Code(v.view, pc); kind == luajit.CodeTrace {
 			return size, true
 		}
 	}

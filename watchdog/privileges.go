@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -48,20 +47,10 @@ func (a *Agent) finishStart(ctx context.Context, connects <-chan struct{}) {
 	}
 	<-connects
 	bpf.ForgetTypes()
-	a.settle()
+	debug.FreeOSMemory() // starting takes twice the memory that watching does
 	if ctx.Err() == nil {
 		a.dropPrivileges()
 	}
-}
-
-// settle gives back the memory that only the start took, which is as much as
-// the rest. What lives is a few megabytes: to let it double before it is
-// collected takes more memory than collecting it sooner takes time.
-func (a *Agent) settle() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
-	debug.FreeOSMemory()
 }
 
 // dropPrivileges gives up the capabilities that only the start needed, in all

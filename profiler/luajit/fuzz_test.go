@@ -129,7 +129,7 @@ func FuzzWalk(f *testing.F) {
 		checkWalk(t, vm, mem, &regs)
 		checkWalk(t, vm, mem, nil)
 		vm.live = reader{mem: mem, strLen: vm.live.strLen, budget: &budget{walkBudget}}
-		vm.Code(regs.PC())
+		vm.Code(nil, regs.PC())
 	})
 }
 

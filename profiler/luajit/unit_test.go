@@ -160,7 +160,7 @@ func TestShared(t *testing.T) {
 				if w, err := vms[0].Walk(m, &m.Registers); err != nil || w.Truncated != "" {
 					t.Errorf("%v %s", err, w.Truncated)
 				}
-				vms[0].Code(m.Registers.PC())
+				vms[0].Code(nil, m.Registers.PC())
 			}
 		})
 	}
