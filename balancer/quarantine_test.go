@@ -46,7 +46,7 @@ end, { raw = true, kind = "fatal" })
 `
 
 func TestQuarantineServesTheLastGoodVersion(t *testing.T) {
-	p := startProxy(t, proxyOptions{workers: 2})
+	p := startProxy(t, proxyOptions{workers: 2, init: options(", slow_start = 1"), location: phases})
 	p.publish(1, 0, 0)
 	p.publish(0, 1, 0)
 	first, second := fmt.Sprint(p.ports[0]), fmt.Sprint(p.ports[1])

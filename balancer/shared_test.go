@@ -29,8 +29,15 @@ type connection struct {
 	worker string
 }
 
-func (c *connection) ask(p *proxy, path string) int {
-	resp, err := c.web.Get(fmt.Sprintf("http://127.0.0.1:%d%s", p.port, path))
+func (c *connection) ask(p *proxy, path string) int { return c.send(p, "GET", path) }
+
+// slow is a request that waits at the backend; a POST, since a client that
+// loses its connection sends a GET again, to the next worker.
+func (c *connection) slow(p *proxy) int { return c.send(p, "POST", "/slow") }
+
+func (c *connection) send(p *proxy, method, path string) int {
+	req, _ := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d%s", p.port, path), nil)
+	resp, err := c.web.Do(req)
 	if err != nil {
 		return 0
 	}
@@ -200,7 +207,7 @@ func TestRequestsInFlightAreBoundedOverAllWorkers(t *testing.T) {
 	// One after the other, so that no two race for the last place.
 	for _, c := range list[:12] {
 		before := b.now.Load()
-		go func() { codes <- c.ask(p, "/slow") }()
+		go func() { codes <- c.slow(p) }()
 		eventually(t, "taken or refused", func() bool { return b.now.Load() > before || len(codes) > 0 })
 		if b.now.Load() == 4 {
 			break

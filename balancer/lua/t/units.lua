@@ -216,6 +216,36 @@ t.ok(not health.refused("made-up", "client", "GET /0"), "another is not")
 t.ok(not health.refused("made-up", "other", "GET /3000"), "nor of another")
 
 
+-- A worker that has to wait for a processor while it takes a seat does not
+-- share it with one that comes meanwhile.
+local seats = require "resty.spinguard.seats"
+local sys = require "resty.spinguard.sys"
+local real_id, real_parent, second = ngx.worker.id, sys.parent, nil
+ngx.worker.id = function() return 0 end  -- luacheck: ignore 122
+
+-- sleep is what the first worker does while it has the lock.
+local function sleep()
+    local start = ngx.now()
+
+    repeat
+        ngx.update_time()
+    until ngx.now() - start > 0.3
+end
+
+sys.parent = function()
+    sys.parent = real_parent
+    sleep()
+    second = seats.claim(1000000)
+
+    return real_parent()
+end
+t.ok(seats.init(shared, "units", 4096), "memory for seats")
+t.ok(seats.claim(1), "the slow one has a seat")
+t.equal(second, false, "one that comes meanwhile has to come again")
+t.ok(seats.claim(1000000), "then it has one")
+ngx.worker.id = real_id  -- luacheck: ignore 122
+
+
 -- The first worker takes a version back on time, the others later.
 local id = 0
 ngx.worker.id = function() return id end  -- luacheck: ignore 122

@@ -9,14 +9,15 @@ local sys = require "resty.spinguard.sys"
 
 local ffi_cast = ffi.cast
 local ngx_now = ngx.now
-local worker_id = ngx.worker.id
 
 
 local SEATS = 256       -- seat 0 is for who has no seat of its own
 local HEADER = 4096
 local PAGE = 4096
 local LOCK = "w:lock"
-local HELD = 0.1        -- seconds for which a killed worker holds it
+local HELD = 10         -- seconds for which a killed worker holds it; one that
+                        -- has to wait for a processor must not lose it
+local WAIT = 0.1        -- seconds that a worker which starts waits for it
 local FREE = 0.001
 local INTERVAL = 1      -- seconds between two looks for dead workers
 
@@ -95,10 +96,20 @@ local function gone(pid, master)
 end
 
 
--- look empties the seats of dead workers; one worker does it for all.
+local function unlock()
+    dict:safe_set(LOCK, 0, FREE)
+end
+
+
+-- look empties the seats of dead workers; one worker does it for all. Under
+-- the lock, or it could empty the seat of a successor.
 function _M.look(now)
     if not header or (now - header.looked < INTERVAL and now >= header.looked)
     then
+        return
+    end
+
+    if not dict:safe_add(LOCK, 1, HELD) then
         return
     end
 
@@ -111,6 +122,8 @@ function _M.look(now)
             empty(seat)
         end
     end
+
+    unlock()
 end
 
 
@@ -135,7 +148,7 @@ end
 -- the lock could not be had within so many tries: then seat 0 is shared, where
 -- counts may get lost, and the caller comes again.
 function _M.claim(tries)
-    if not header or not worker_id() then
+    if not header or not ngx.worker.id() then
         return true
     end
 
@@ -146,12 +159,12 @@ function _M.claim(tries)
     for _ = 1, tries do
         if dict:safe_add(LOCK, 1, HELD) then
             _M.mine = sit(sys.parent(), sys.pid())
-            dict:safe_set(LOCK, 0, FREE)
+            unlock()
             return true
         end
 
         ngx.update_time()
-        if ngx_now() - start > HELD then
+        if ngx_now() - start > WAIT then
             break
         end
     end
