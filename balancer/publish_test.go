@@ -62,6 +62,13 @@ func TestRefusals(t *testing.T) {
 		{"port 0", `["10.0.0.1:0"]`, "peer 10.0.0.1:0", "address"},
 		{"port 65536", `["10.0.0.1:65536"]`, "peer 10.0.0.1:65536", "address"},
 		{"256", `["10.0.0.256:80"]`, "peer 10.0.0.256:80", "address"},
+		{"newline in a path", `["unix:/a\nb"]`, "peer unix:/a?b", "address"},
+		{"zero byte in a path", `["unix:/a\u0000b"]`, "peer unix:/a?b", "address"},
+		{"octal", `["010.0.0.1:80"]`, "peer 010.0.0.1:80", "address"},
+		{"twice, written differently", `["[::1]:80","[0:0:0:0:0:0:0:01]:80"]`, "peer [0:0:0:0:0:0:0:01]:80: is there twice", "duplicate"},
+		{"twice, as IPv4", `["[::ffff:1.2.3.4]:80","[::FFFF:102:304]:80"]`, "is there twice", "duplicate"},
+		{"no peers", `{"peers":null}`, "peers: null is not a list", "peers_type"},
+		{"bad utf-8", list("\"\xff\""), `weight "?"`, "weight_type"},
 		{"unknown field", fmt.Sprintf(`[{"address":%q,"wieght":3}]`, a), `unknown field "wieght"`, "unknown_field"},
 		{"empty", "[]", "the list is empty", "empty"},
 		{"all zero", fmt.Sprintf(`[{"address":%q,"weight":"0"},{"address":%q,"weight":0}]`, a, b), "every weight is 0", "all_zero"},
@@ -99,6 +106,19 @@ func TestMinRatioAndForce(t *testing.T) {
 	}
 	if !strings.Contains(p.log(), "forced by test") {
 		t.Error("a forced update is not logged")
+	}
+}
+
+// What a publisher says of itself is kept in a bounded size, and is text.
+func TestPublisherIsBounded(t *testing.T) {
+	p := startProxy(t, proxyOptions{})
+	body := fmt.Sprintf("{\"peers\":%s,\"by\":\"me\xff\\n%s\"}", p.peers(1, 1), strings.Repeat("x", 100_000))
+	if code, v := p.adminRequest("PUT", "/upstreams/backend", body); code != 200 {
+		t.Fatalf("status %d %v", code, v)
+	}
+	_, v := p.adminRequest("GET", "/upstreams/backend", "")
+	if by := v["versions"].([]any)[0].(map[string]any)["by"].(string); len(by) != 64 || !strings.HasPrefix(by, "me??x") {
+		t.Errorf("by %q", by)
 	}
 }
 

@@ -31,6 +31,7 @@ local type = type
 local BUSY = -3     -- NGX_BUSY: nginx's own "no live upstreams", a 502
 local ERR = ngx.ERR
 local WARN = ngx.WARN
+local MAX_BY = 64   -- bytes of the name of a publisher
 local INTERVAL = 1  -- seconds between two looks of an idle worker
 local DIR = "/run/spinguard/nginx"
 local OPTIONS = { dict = "string", dir = "string", keep = "number",
@@ -113,10 +114,20 @@ function _M.init(opts)
 end
 
 
+-- who returns the name of a publisher in a bounded size that any reader of JSON
+-- takes.
+local function who(by)
+    return type(by) == "string"
+           and by:sub(1, MAX_BY):gsub("[%c\128-\255]", "?") or nil
+end
+
+
 -- update publishes the peers of an upstream as its next version. It returns
 -- the number of the version, or nil, what is wrong, and a word for it.
 function _M.update(name, peers, opts)
     opts = opts or {}
+    opts = { by = who(opts.by), force = opts.force,
+             invalid_json = opts.invalid_json }
 
     local ok, err, reason = check.name(name)
     local list

@@ -4,7 +4,12 @@
 --
 -- A refusal is nil, message, reason; the reason is a word to count by.
 
+local concat = table.concat
 local floor = math.floor
+local format = string.format
+local null = ngx.null
+local ipairs = ipairs
+local pairs = pairs
 local sort = table.sort
 local tonumber = tonumber
 local tostring = tostring
@@ -35,7 +40,11 @@ local _M = {
 local function show(value)
     if type(value) == "string" then
         value = #value > 40 and value:sub(1, 40) .. "..." or value
-        return '"' .. value:gsub("[%c\"]", "?") .. '"'
+        return '"' .. value:gsub("[%c\"\128-\255]", "?") .. '"'
+    end
+
+    if value == null then
+        return "null"
     end
 
     if type(value) == "number" and value ~= value then
@@ -65,8 +74,10 @@ local function ipv4(host)
     local a, b, c, d = host:match("^(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)"
                                   .. "%.(%d%d?%d?)$")
 
+    -- A leading zero means another number to some who read addresses.
     return a and tonumber(a) < 256 and tonumber(b) < 256
            and tonumber(c) < 256 and tonumber(d) < 256
+           and not ("." .. host):find("%.0%d")
 end
 
 
@@ -90,6 +101,42 @@ local function ipv6(host)
     end
 
     return groups < 8 and not host:find("::", last + 1, true)
+end
+
+
+local function last_groups(group)
+    local a, b, c, d = group:match("^(%d+)%.(%d+)%.(%d+)%.(%d+)$")
+
+    return format("%x:%x", a * 256 + b, c * 256 + d)
+end
+
+
+-- plain writes an IPv6 address in one way: "::1" is "0:0:0:0:0:0:0:1".
+local function plain(host)
+    local head, tail = host:match("^(.-)::(.*)$")
+    local sides = {}
+
+    for i, side in ipairs({ head or host, tail or "" }) do
+        local groups = {}
+        side = side:gsub("[%d]+%.[%d.]+$", last_groups)
+
+        for group in side:gmatch("%x+") do
+            groups[#groups + 1] = format("%x", tonumber(group, 16))
+        end
+
+        sides[i] = groups
+    end
+
+    local all = sides[1]
+    for _ = 1, 8 - #all - #sides[2] do
+        all[#all + 1] = "0"
+    end
+
+    for _, group in ipairs(sides[2]) do
+        all[#all + 1] = group
+    end
+
+    return concat(all, ":")
 end
 
 
@@ -141,6 +188,10 @@ local function endpoint(peer)
     end
 
     if host:find("^unix:/") then
+        if host:find("[^\33-\126]") then
+            return nil
+        end
+
         return host, 0, host
     end
 
@@ -345,12 +396,17 @@ function _M.peers(peers, raw, force)
             return nil, err, reason
         end
 
-        if known[checked.address] then
+        local same = checked.address
+        if checked.host:sub(1, 1) == "[" then
+            same = plain(checked.host:sub(2, -2)) .. " " .. checked.port
+        end
+
+        if known[same] then
             return nil, "peer " .. checked.address .. ": is there twice",
                    "duplicate"
         end
 
-        known[checked.address] = true
+        known[same] = true
         list[i] = checked
     end
 
