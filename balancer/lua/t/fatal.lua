@@ -160,6 +160,16 @@ upstream.sweep(now + 400)
 t.ok(not upstream.known("fatal"), "one that is idle is not")
 t.ok(spinguard.pick("fatal"), "and is built anew")
 
+-- Where a worker forgets between any two requests, both peers have some.
+local had = {}
+t.ok(spinguard.update("rare", { "10.0.0.1:80", "10.0.0.2:80" }))
+for i = 1, 20 do
+    local peer = spinguard.pick("rare")
+    had[peer and peer.address or "none"] = true
+    upstream.sweep(now + 1000 * i)
+end
+t.ok(had["10.0.0.1:80"] and had["10.0.0.2:80"], "one peer has all requests")
+
 t.equal(check.peers({}), nil, "an empty list")
 t.equal(check.peers(nil), nil, "no list")
 t.equal(check.peers({ "10.0.0.1:80", nil, "10.0.0.2:80" }), nil, "a gap")

@@ -14,6 +14,7 @@ local pcall = pcall
 local type = type
 
 
+local GOLDEN = 0.6180339887498949
 local KINDS = { rotation = rotation, hash = hash, least = least }
 
 
@@ -21,6 +22,7 @@ local _M = {}
 
 
 local pickers = {}
+local built = 0     -- pickers, by this worker
 
 
 -- wrap registers the picker of a user for one upstream.
@@ -35,11 +37,14 @@ function _M.raw(name)
 end
 
 
--- start spreads the workers over the wheel: a multiple of the golden ratio.
+-- start spreads the workers over the lap: a multiple of the golden ratio; and
+-- the pickers of a worker, or an upstream that is forgotten between any two
+-- requests would send them all to the same peer.
 local function start(version)
-    local n = (ngx.worker.id() or 0) + ngx.worker.pid() + version
+    local n = (ngx.worker.id() or 0) + ngx.worker.pid() + version + built
+    built = built + 1
 
-    return n * 0.6180339887498949 % 1
+    return n * GOLDEN % 1
 end
 
 
