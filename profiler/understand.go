@@ -15,7 +15,13 @@ import (
 // is read from the live process. A sample without windows (Full is false) gives
 // an empty stack that says so. It never fails: what could not be had is in
 // Stack.Truncated.
-func (p *Process) Understand(s bpf.Sample) Result {
+func (p *Process) Understand(s bpf.Sample) Result { return p.sampled(s, false) }
+
+// Glance is Understand without the values of LuaJIT's variables. Profiles don't
+// have them, and to read them takes much of the time.
+func (p *Process) Glance(s bpf.Sample) Result { return p.sampled(s, true) }
+
+func (p *Process) sampled(s bpf.Sample, places bool) Result {
 	if !s.Full {
 		return Result{Stack: stack.Stack{Truncated: "windows were not copied"}}
 	}
@@ -30,6 +36,8 @@ func (p *Process) Understand(s bpf.Sample) Result {
 	for _, w := range s.Further {
 		p.view.add(w)
 	}
+	p.vms.places = places
+	defer func() { p.vms.places = false }()
 	stacks := len(p.view.windows)
 	for _, w := range [...]bpf.Window{s.LuaStack, s.LuaState, s.LuaGlobal} {
 		p.view.add(w)

@@ -20,6 +20,7 @@ type vms struct {
 	modules *modules
 	list    []*luajit.VM
 	areas   map[uint64]bool // starts of mappings in which traces were seen
+	places  bool            // values of variables are not wanted
 	problem error           // why a VM that is there cannot be read
 	wait    time.Duration
 	next    time.Time // when to look again
@@ -150,7 +151,11 @@ func (v *vms) walk(at *unwind.Frame, mem procmem.Memory) luaStack {
 	}
 	var lowest uint64
 	for _, vm := range v.list {
-		w, err := vm.Walk(mem, regs)
+		walk := vm.Walk
+		if v.places {
+			walk = vm.WalkPlaces
+		}
+		w, err := walk(mem, regs)
 		if err != nil || len(w.CFA) == 0 {
 			continue
 		}

@@ -34,8 +34,12 @@ func mostTypical(samples []sampled) sampled {
 			count[f]++
 		}
 	}
-	best, most, least := samples[len(samples)-1], 0, 0
-	for _, s := range samples {
+	candidates := slices.DeleteFunc(slices.Clone(samples), func(s sampled) bool { return s.glanced })
+	if len(candidates) == 0 {
+		candidates = samples // without values
+	}
+	best, most, least := candidates[len(candidates)-1], 0, 0
+	for _, s := range candidates {
 		score := 0
 		for f := range distinct(s) {
 			// Frames that few samples have are noise, however many they are.

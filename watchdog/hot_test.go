@@ -42,6 +42,20 @@ func TestATypicalStackIsDeep(t *testing.T) {
 	}
 }
 
+// The typical one gives the values of the evidence.
+func TestASampleWithoutValuesIsTypicalOnlyAmongItsLike(t *testing.T) {
+	glanced := at(13)
+	glanced.glanced = true
+	for _, x := range []struct {
+		samples []sampled
+		want    int
+	}{{[]sampled{glanced, at(12), glanced, glanced}, 12}, {[]sampled{at(11), at(11), glanced}, 11}, {[]sampled{glanced, glanced}, 13}} {
+		if got := mostTypical(x.samples).result.Stack.Frames[1].Line; got != x.want {
+			t.Errorf("the one at line %d is typical, want %d", got, x.want)
+		}
+	}
+}
+
 func TestWithoutSamplesTheLastStackTells(t *testing.T) {
 	w := &worker{result: at(13).result}
 	if best, lines := representative(w); len(best.result.Stack.Frames) != 2 || lines != nil {

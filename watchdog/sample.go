@@ -67,7 +67,12 @@ func (w *worker) starting() bool { return !w.Started && !w.serves }
 
 // understand finds stack, request and handler of a sample.
 func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
-	r := w.process.Understand(s)
+	glance := w.level == calm && w.decision.Stall == 0 // nobody will ask for values
+	look := w.process.Understand
+	if glance {
+		look = w.process.Glance
+	}
+	r := look(s)
 	w.result = r
 	a.placeStack(w, s)
 	o.Activity = r.Lower()
@@ -88,7 +93,7 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	labels := w.labels(a.cfg.ShowQueries)
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
 	a.account(w, s)
-	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, request: w.request, hasReq: w.hasReq})
+	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, glanced: glance, request: w.request, hasReq: w.hasReq})
 }
 
 // placeStack tells the sampler where the stack of a thread ends, which only its

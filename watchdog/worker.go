@@ -86,6 +86,8 @@ type sampled struct {
 	weight time.Duration
 	result profiler.Result
 	labels profiler.Labels
+	// glanced: nobody was in doubt of the worker, so values were not read.
+	glanced bool
 
 	request proxy.Request
 	hasReq  bool

@@ -3,6 +3,7 @@ package luajit
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"sync"
 	"testing"
 )
@@ -143,6 +144,33 @@ func TestFindPattern(t *testing.T) {
 	}
 	if got := find(code, "48 83 ec ?? ?? ?? ?? ?? ??"); got != nil {
 		t.Error(got)
+	}
+}
+
+// The same frames, and no values.
+func TestWalkPlaces(t *testing.T) {
+	m := loadImage(t, "testdata/images/inline-on.gob.gz")
+	vms, err := Find(m, m.Maps, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := vms[0].Walk(m, &m.Registers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, err := vms[0].WalkPlaces(m, &m.Registers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := 0
+	for i := range full.Segments {
+		for j := range full.Segments[i] {
+			values += len(full.Segments[i][j].Values)
+			full.Segments[i][j].Values = nil
+		}
+	}
+	if values == 0 || !reflect.DeepEqual(full, places) {
+		t.Errorf("%d values, and without them\n%v\nbut\n%v", values, full, places)
 	}
 }
 

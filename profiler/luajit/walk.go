@@ -55,12 +55,22 @@ func stateName(v int32) string {
 // followed to its end is returned as far as it goes, with the reason in
 // Truncated.
 func (vm *VM) Walk(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
+	return vm.walk(mem, regs, 0)
+}
+
+// WalkPlaces is Walk without the values of variables, which takes less time.
+func (vm *VM) WalkPlaces(mem procmem.Memory, regs *stack.Registers) (Walk, error) {
+	return vm.walk(mem, regs, allValues)
+}
+
+// walk counts as many values as read before it begins.
+func (vm *VM) walk(mem procmem.Memory, regs *stack.Registers, values int) (Walk, error) {
 	r := reader{mem: mem, strLen: uint64(vm.strLen), budget: &budget{walkBudget}}
 	thread := r.u64(vm.global + uint64(vm.curL))
 	if !vm.isThread(r, thread) {
 		return Walk{}, ErrIdle
 	}
-	w := &walker{vm: vm, r: r, regs: regs}
+	w := &walker{vm: vm, r: r, regs: regs, values: values}
 	w.enter(thread)
 	if w.cf == 0 {
 		return Walk{}, ErrIdle
