@@ -69,6 +69,40 @@ func TestATurnIsNeverTakenForLongerThanItIs(t *testing.T) {
 	}
 }
 
+// Not every sample comes with a stack: the first one that does in a turn tells
+// which handler runs, not that another one did before.
+func TestTheFirstHandlerOfATurnIsNoProgress(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.run(3*steady, steady, 1, func(int) { w.o.Progress++; w.o.Activity = 1 })
+	w.run(steady, steady, 1, func(int) { w.o.Progress++; w.o.Activity = 0 })
+	w.run(10*steady, steady, 1, func(int) { w.o.Activity = 2 })
+	if w.last.Stall != 10*steady {
+		t.Errorf("a stall of %v, want %v", w.last.Stall, 10*steady)
+	}
+}
+
+// A worker that no sample has met yet may be seen first by a look.
+func TestALookMaySeeATurnFirst(t *testing.T) {
+	w := newWorld()
+	w.observe()
+	w.o.RunDelay = 500 * msec
+	w.look(200*msec, func(int) { w.o.InWait = true })
+	w.o.InWait, w.o.TurnFrom = false, w.o.Now
+	w.o.Progress++
+	w.o.CPUTime, w.o.Now = w.o.CPUTime+18*msec, w.o.Now+18*msec
+	w.o.Before = w.o.Now
+	w.observe()
+	w.o.RunDelay = 0
+	w.run(5*steady, steady, 1, nil)
+	w.o.Weight, w.o.Before, w.o.RunDelay = 0, w.o.Now, 500*msec
+	w.o.Now++
+	w.observe()
+	if want := 5*steady + 18*msec; w.last.Stall < want-msec || w.last.Stall > want {
+		t.Errorf("a stall of %v, want %v", w.last.Stall, want)
+	}
+}
+
 func TestWithoutAWordThatTellsNothingIsAdded(t *testing.T) {
 	w := newWorld()
 	w.observe()

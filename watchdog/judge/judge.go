@@ -120,7 +120,7 @@ type State struct {
 
 	runDelay time.Duration // by the last look
 	waiting  string        // what it was last seen asleep in
-	period   time.Duration // of its samples
+	period   time.Duration // the longest of its samples
 
 	turn   turn
 	stall  stall

@@ -78,6 +78,9 @@ func (s *State) moved(o Observation, l Limits) bool {
 		if !requestEnded {
 			s.turn.seen = 0
 		}
+		if o.Activity == 0 {
+			s.turn.handler = 0 // what ran before this turn, or may have ended since
+		}
 		return true
 	}
 	// Other handlers run within one turn, such as timers that fell due
