@@ -8,7 +8,6 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -280,59 +279,9 @@ func (a *Agent) doJobs() {
 	}
 }
 
-// readSamples takes in samples until the deadline.
-func (a *Agent) readSamples(deadline time.Time) error {
-	if a.sampler == nil {
-		time.Sleep(time.Until(deadline))
-		return nil
-	}
-	for !a.writer.news.Load() {
-		s, err := a.sampler.Read(deadline)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
-		case errors.Is(err, os.ErrClosed):
-			return err
-		case err != nil:
-			a.unreadable++
-			continue
-		}
-		urgent := a.takeSample(s)
-		if urgent || a.clock.wall().After(deadline) {
-			return nil
-		}
-	}
-	return nil
-}
-
 func (a *Agent) samplerState() string {
 	if a.sampler == nil {
 		return a.blind
 	}
 	return "ok"
-}
-
-// closeStale ends the incidents that an agent before this one left open.
-func (a *Agent) closeStale() {
-	list, err := a.store.List(incident.Filter{})
-	if err != nil {
-		a.log.Warn("could not list the incidents", zap.Error(err))
-		return
-	}
-	for _, summary := range list {
-		inc, err := a.store.Load(summary.ID)
-		if err != nil || !inc.Open() {
-			continue
-		}
-		now := a.clock.wall()
-		if now.Before(inc.Began) {
-			now = inc.Began // the clock was set back meanwhile
-		}
-		inc.Ended, inc.Outcome = &now, incident.Gone
-		inc.Events = append(inc.Events, incident.Event{At: now, Kind: "note", Text: "the agent that watched it ended; this one began anew"})
-		if err := a.store.Update(inc, nil); err != nil {
-			a.log.Warn("could not close an old incident", zap.String("incident", inc.ID), zap.Error(err))
-		}
-		a.announce(notify.Ended, inc)
-	}
 }

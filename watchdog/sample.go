@@ -1,8 +1,11 @@
 package watchdog
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"os"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -14,6 +17,31 @@ import (
 	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
+
+// readSamples takes in samples until the deadline.
+func (a *Agent) readSamples(deadline time.Time) error {
+	if a.sampler == nil {
+		time.Sleep(time.Until(deadline))
+		return nil
+	}
+	for !a.writer.news.Load() {
+		s, err := a.sampler.Read(deadline)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case errors.Is(err, os.ErrClosed):
+			return err
+		case err != nil:
+			a.unreadable++
+			continue
+		}
+		urgent := a.takeSample(s)
+		if urgent || a.clock.wall().After(deadline) {
+			return nil
+		}
+	}
+	return nil
+}
 
 // takeSample judges one sample. It says whether something must be done at once.
 func (a *Agent) takeSample(s bpf.Sample) bool {
