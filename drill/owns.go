@@ -30,7 +30,9 @@ var owns = map[string]own{
 	"gcd-nan-four": {"gcd-nan", "four workers hang on the same weight: one incident, all replaced", func(sc *Scenario) {
 		poison(sc)
 		sc.Case.Workers, sc.Case.Expect.WorkersStuck = 4, 4
-		sc.edit = func(conf string) string { return strings.Replace(conf, "worker_processes 2;", "worker_processes 4;", 1) }
+		sc.edit = func(conf string) string {
+			return strings.Replace(conf, "worker_processes 2;", "worker_processes 4;", 1)
+		}
 	}},
 	"gcd-nan-storm": {"gcd-nan", "the poison is published ten times a second for 30 s", func(sc *Scenario) {
 		poison(sc)
