@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spinguard/spinguard/doctor"
 	"github.com/spinguard/spinguard/watchdog"
@@ -46,7 +47,8 @@ func runDoctor(e env, args []string) error {
 func checkConfig(path string) (doctor.Finding, doctor.Ways) {
 	cfg, err := loadConfig(path)
 	if err != nil {
-		return doctor.Finding{Check: "configuration", Level: doctor.Fail, Found: err.Error(), Why: "the agent would not start with it", Remedy: "see docs/configuration.md"}, doctor.Ways{}
+		found := strings.TrimLeft(strings.TrimPrefix(err.Error(), "configuration"), ": ") // the check says that word
+		return doctor.Finding{Check: "configuration", Level: doctor.Fail, Found: found, Why: "the agent would not start with it", Remedy: "see docs/configuration.md"}, doctor.Ways{}
 	}
 	ways := doctor.Ways{Culprits: len(cfg.Culprits) > 0, Hook: cfg.Hook.File != "" || len(cfg.Hook.Command) > 0}
 	return doctor.Finding{Check: "configuration", Level: doctor.OK, Found: path}, ways

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/spinguard/spinguard/doctor"
 	"github.com/spinguard/spinguard/drill"
 )
 
@@ -154,5 +155,17 @@ func TestExportIntoAPipe(t *testing.T) {
 	}
 	if text := <-got; !bytes.HasPrefix(text, []byte("\x1f\x8b")) {
 		t.Errorf("%d bytes that are no archive", len(text))
+	}
+}
+
+// A broken configuration is said once, with its line.
+func TestDoctorOfABrokenConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(file, []byte("mode: observe\nlisen: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := checkConfig(file)
+	if said.Level != doctor.Fail || said.Found != file+": line 2: lisen: no such key here" {
+		t.Errorf("%+v", said)
 	}
 }
