@@ -208,10 +208,11 @@ func (s *State) look(o Observation) {
 // the whole machine, was paused, the worker is not to blame.
 const longestGap = 300 * time.Millisecond
 
-// Where no crumb proves that a picker runs, a handler may just be long; and CPU
-// time runs up to some 8 % fast on cores that are shared with others. So the
-// threshold is this part of itself higher there.
-const doubt = 12
+// Where no crumb proves that a picker runs, a handler may just be long; and what
+// takes 300 ms on a core of one's own takes up to an eighth more CPU time on one
+// that is shared with others, hardly ever more. So the threshold is higher by
+// this part of itself there.
+const doubt = 8
 
 // patience is the threshold for a handler of which nothing proves that it must
 // be quick. Where such handlers are known to end by themselves a little later,
