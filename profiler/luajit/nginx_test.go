@@ -161,6 +161,12 @@ func TestNginx(t *testing.T) {
 				t.Errorf("idle worker: %v", err)
 			}
 			_ = get(url + c.path)
+			// A timer begins after the answer.
+			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+				if _, err := vm.Walk(p, nil); !errors.Is(err, ErrIdle) {
+					break
+				}
+			}
 			c.script = "spin.lua"
 			lines := marked(t, "testdata/spin.lua")
 			for n := range 25 {
