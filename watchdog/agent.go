@@ -218,7 +218,7 @@ func (a *Agent) writeRest() {
 
 // pause is how long the loop may wait for samples.
 func (a *Agent) pause() time.Duration {
-	if len(a.episodes) > 0 {
+	if a.alarmed() {
 		return alarmEvery
 	}
 	return lookEvery
@@ -229,7 +229,7 @@ func (a *Agent) tick() {
 	a.doJobs()
 	now := a.clock.mono()
 	a.clockSet()
-	alarm := len(a.episodes) > 0
+	alarm := a.alarmed()
 	scanAfter := choose(alarm, alarmScanEvery, scanEvery)
 	if !alarm && a.suspects() {
 		scanAfter = suspectScanEvery
@@ -246,6 +246,19 @@ func (a *Agent) tick() {
 	a.stepEpisodes()
 	a.keepHolds(now)
 	a.publish()
+}
+
+// alarmed says that an incident is open, or waits only for a stack.
+func (a *Agent) alarmed() bool {
+	if len(a.episodes) > 0 {
+		return true
+	}
+	for _, w := range a.workers {
+		if w.stackDue != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // suspects says that a worker is suspected, and no incident is open yet: then

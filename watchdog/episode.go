@@ -53,7 +53,6 @@ type member struct {
 // confirm opens an incident for a stuck worker, or adds the worker to the one
 // that its culprit has.
 func (a *Agent) confirm(w *worker) {
-	a.blockedStack(w)
 	culprit, digest := a.culpritOf(w)
 	place := hotPlace(w.result.Stack)
 	e := a.episodeFor(w, culprit, place)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spinguard/spinguard/incident"
+	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/profiler/stack"
 	"github.com/spinguard/spinguard/proxy"
@@ -90,20 +92,47 @@ func hotFrame(s stack.Stack) int {
 	return 0
 }
 
-// blockedStack takes the stack of a worker that sleeps: it is in no sample.
-func (a *Agent) blockedStack(w *worker) {
+// stackPatience is how long a verdict waits for the stack of a worker that
+// sleeps for moments only, and is awake whenever it is looked at.
+const stackPatience = 500 * time.Millisecond
+
+// blockedStack takes the stack of a worker that sleeps: it is in no sample. It
+// says no if the worker was awake then, and may be found asleep later.
+func (a *Agent) blockedStack(w *worker) bool {
 	if w.decision.Verdict != judge.Blocked && w.decision.Verdict != judge.LockVictim {
-		return
+		return true
 	}
-	if w.look.SP == 0 {
-		return
+	taken := w.look.SP != 0
+	if taken {
+		r := w.process.Blocked(w.look.SP, w.look.PC)
+		var request proxy.Request
+		hasReq := false
+		if w.Kind == proxy.Nginx {
+			request, hasReq = w.requests.Find(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
+		}
+		now, err := w.looker.Look()
+		if taken = err == nil && sameSleep(w.look, now, r); taken {
+			w.result, w.request, w.hasReq = r, request, hasReq
+			w.keep(sampled{when: w.last.Now, result: r, labels: w.labels(a.cfg.ShowQueries), request: w.request, hasReq: w.hasReq})
+		}
 	}
-	r := w.process.Blocked(w.look.SP, w.look.PC)
-	w.result = r
-	if w.Kind == proxy.Nginx {
-		w.request, w.hasReq = w.requests.Find(w.process.Memory(), w.liveStack(w.look.SP), r.Request)
+	return taken || w.stackLate(w.last.Now)
+}
+
+// sameSleep says that a stack is that of a worker's sleep: it did not run
+// meanwhile, or it ran, sleeps in the same place again, and the stack is whole.
+// Who polls with a sleep of milliseconds is awake again before a stack is read.
+func sameSleep(before, after proxy.Look, r profiler.Result) bool {
+	return after.SP == before.SP && after.PC == before.PC &&
+		(after.Slices == before.Slices || r.Stack.Truncated == "" && len(r.Stack.Frames) > 0)
+}
+
+// stackLate says that the stack of a worker was waited for long enough.
+func (w *worker) stackLate(now time.Duration) bool {
+	if w.stackDue == 0 {
+		w.stackDue = now + stackPatience
 	}
-	w.keep(sampled{when: w.last.Now, result: r, labels: w.labels(a.cfg.ShowQueries), request: w.request, hasReq: w.hasReq})
+	return now >= w.stackDue
 }
 
 // liveStackMax bounds how much of a sleeping worker's stack is searched.

@@ -38,11 +38,15 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 		a.transition(w, d)
 	}
 	a.follow(w, d)
-	if d.Verdict.Stuck() && w.episode == nil {
-		a.confirm(w)
-		return true
+	if !d.Verdict.Stuck() {
+		w.stackDue = 0
+		return false
 	}
-	return false
+	if w.episode != nil || !a.blockedStack(w) {
+		return false
+	}
+	a.confirm(w)
+	return true
 }
 
 func (a *Agent) limits(in *instance, now time.Duration) judge.Limits {

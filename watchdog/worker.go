@@ -71,6 +71,7 @@ type worker struct {
 	ringLost    uint64        // of its samples, as last counted
 	lossesAt    uint64        // what all workers had lost then
 	lockOwner   int
+	stackDue    time.Duration // when it is said to be blocked even without a stack; 0: it is not blocked
 	episode     *episode
 
 	lookedClosely time.Duration
