@@ -209,17 +209,17 @@ func (s *State) look(o Observation) {
 const longestGap = 300 * time.Millisecond
 
 // Where no crumb proves that a picker runs, a handler may just be long; and what
-// takes 300 ms on a core of one's own takes up to an eighth more CPU time on one
-// that is shared with others, hardly ever more. So the threshold is higher by
-// this part of itself there.
-const doubt = 8
+// takes 300 ms on a core of one's own takes up to 15 % more CPU time on one that
+// is shared with others, hardly ever more. So the threshold is higher by so many
+// percent there.
+const doubt = 15
 
 // patience is the threshold for a handler of which nothing proves that it must
 // be quick. Where such handlers are known to end by themselves a little later,
 // it is a quarter above theirs: the same handler would else be a line of the
 // log now and an incident then, by the noise of the clock.
 func patience(l Limits) time.Duration {
-	least := l.Runaway + l.Runaway/doubt
+	least := l.Runaway + l.Runaway*doubt/100
 	most := least + least/2
 	return max(least, min(l.Usual+l.Usual/4, most))
 }
