@@ -32,6 +32,21 @@ func (a *Agent) culpritOf(w *worker) (respond.Culprit, string) {
 	return respond.Culprit{}, ""
 }
 
+// condemned says that the worker picks by a version that is the culprit of an
+// open incident of its proxy.
+func (a *Agent) condemned(w *worker) bool {
+	if !w.crumb.Active {
+		return false
+	}
+	for _, e := range a.episodes {
+		if e.culprit.Version != "" && e.in.Master == w.in.Master && e.culprit.Upstream == w.crumb.Upstream &&
+			e.culprit.Version == strconv.FormatUint(w.crumb.Version, 10) {
+			return true
+		}
+	}
+	return false
+}
+
 // fromLocals reads upstream and version off the innermost frame of the chunk
 // that has both locals. "upstream.name" is the field of the table in a local.
 func fromLocals(s stack.Stack, rule config.Culprit, t tables) (upstream, version string, ok bool) {

@@ -3,8 +3,11 @@ package watchdog
 import (
 	"testing"
 
+	"github.com/spinguard/spinguard/balancer"
 	"github.com/spinguard/spinguard/profiler/stack"
+	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog/config"
+	"github.com/spinguard/spinguard/watchdog/respond"
 )
 
 func TestCulpritFromLocals(t *testing.T) {
@@ -31,6 +34,27 @@ func TestCulpritFromLocals(t *testing.T) {
 		upstream, version, ok := fromLocals(stack.Stack{Frames: test.frames}, rule, memory{})
 		if upstream != test.upstream || version != test.version || ok != test.ok {
 			t.Errorf("%s: %q %q %v, want %q %q %v", test.name, upstream, version, ok, test.upstream, test.version, test.ok)
+		}
+	}
+}
+
+func TestAVersionIsCondemnedByTheOpenIncidentOfItsProxy(t *testing.T) {
+	one, other := &instance{Proxy: proxy.Proxy{Master: 1}}, &instance{Proxy: proxy.Proxy{Master: 2}}
+	a := &Agent{episodes: []*episode{{in: other}, {in: one, culprit: respond.Culprit{Upstream: "shop", Version: "7"}}}}
+	for _, c := range []struct {
+		name  string
+		in    *instance
+		crumb balancer.Crumb
+		want  bool
+	}{
+		{"the same version", one, balancer.Crumb{Active: true, Upstream: "shop", Version: 7}, true},
+		{"a picker that is done", one, balancer.Crumb{Upstream: "shop", Version: 7}, false},
+		{"another version", one, balancer.Crumb{Active: true, Upstream: "shop", Version: 8}, false},
+		{"another upstream", one, balancer.Crumb{Active: true, Upstream: "cart", Version: 7}, false},
+		{"another proxy", other, balancer.Crumb{Active: true, Upstream: "shop", Version: 7}, false},
+	} {
+		if a.condemned(&worker{in: c.in, crumb: c.crumb}) != c.want {
+			t.Errorf("%s: want %v", c.name, c.want)
 		}
 	}
 }

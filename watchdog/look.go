@@ -28,7 +28,7 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	o := judge.Observation{
 		Now: now, Before: before, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
 		InWait: look.InEventWait, Asleep: asleep(look), Stopped: look.Stopped || look.State == 't' || look.Frozen,
-		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, RunDelay: look.RunDelay, Throttled: look.Throttled,
+		Starting: w.starting(), Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, Condemned: a.condemned(w), RunDelay: look.RunDelay, Throttled: look.Throttled,
 	}
 	if look.InEventWait {
 		w.serves, w.lockOwner = w.Started, 0
@@ -56,7 +56,7 @@ func (a *Agent) lookCloser(w *worker, look proxy.Look, o *judge.Observation) {
 		var slot [balancer.CrumbSize]byte
 		if w.process.Memory().ReadMemory(w.slot, slot[:]) == nil {
 			a.readCrumb(w, slot[:])
-			o.Picks, o.Proven = uint64(w.crumb.Sequence), w.crumb.Active
+			o.Picks, o.Proven, o.Condemned = uint64(w.crumb.Sequence), w.crumb.Active, a.condemned(w)
 		}
 	}
 	if asleep(look) {

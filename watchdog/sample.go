@@ -60,7 +60,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		Progress: s.Progress, ProgressOK: s.ProgressOK,
 		InWait:   s.InKernel && w.inWait(s.Syscall),
 		Starting: w.starting(), LockOwner: w.lockOwner, SelfOwned: w.lockOwner == w.PID,
-		Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active,
+		Picks: uint64(w.crumb.Sequence), Proven: w.crumb.Active, Condemned: a.condemned(w),
 	}
 	o.TurnFrom = w.turnFrom(&o)
 	switch {

@@ -77,6 +77,8 @@ type Observation struct {
 	Motion   uint64 // changes whenever the client's connection moves on
 	Picks    uint64 // sequence of the crumb: counts picks
 	Proven   bool   // the crumb says that a picker runs, which takes microseconds
+	// Condemned: and it runs on a version that another worker of the proxy is stuck on.
+	Condemned bool
 
 	Asleep     bool          // looks only: state S or D
 	RunDelay   time.Duration // looks only: time without a CPU though ready to run, since its start

@@ -238,8 +238,11 @@ func (s *State) onCPU(o Observation, l Limits) (Verdict, string) {
 		lock = s.last.LockOwner
 	}
 	runaway := l.Runaway
-	if !o.Proven {
+	switch {
+	case !o.Proven:
 		runaway = patience(l)
+	case o.Condemned: // whoever shares a CPU with such workers takes long to use 300 ms
+		runaway = l.Suspect
 	}
 	switch {
 	case cpu >= runaway && lock != 0 && !o.SelfOwned:

@@ -71,6 +71,27 @@ func TestWhatUsuallyEndsIsGivenALittleLonger(t *testing.T) {
 	}
 }
 
+func TestAVersionThatAnotherIsStuckOnIsGivenLess(t *testing.T) {
+	for _, c := range []struct {
+		proven, condemned bool
+		runs              time.Duration
+		want              Verdict
+	}{
+		{true, true, 90 * msec, Healthy},
+		{true, true, 105 * msec, Runaway},
+		{true, false, 105 * msec, Suspect},
+		{false, true, 105 * msec, Suspect}, // no picker runs any more
+	} {
+		w := newWorld()
+		w.o.Proven, w.o.Condemned = c.proven, c.condemned
+		w.observe()
+		w.run(c.runs, msec, 1, nil)
+		if w.last.Verdict != c.want {
+			t.Errorf("%+v: %s (%s)", c, w.last.Verdict, w.last.Reason)
+		}
+	}
+}
+
 func TestATurnOfTimersThatNeverEndsIsOneStandstill(t *testing.T) {
 	w := newWorld()
 	w.observe()
