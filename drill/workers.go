@@ -42,12 +42,20 @@ func (l *lab) watchWorkers(ctx context.Context) {
 				return
 			case <-tick.C:
 			}
-			w.update(time.Now(), l.workersOf(master))
+			w.look(func() []int { return l.workersOf(master) })
 			if n%10 == 0 {
 				l.brood.note()
 			}
 		}
 	})
+}
+
+// look takes in the workers that there are. What it sees has happened by the
+// end of the reading: with the time before it, a worker that was evicted in
+// between would seem to have gone before its eviction.
+func (w *workerWatch) look(read func() []int) {
+	now := read()
+	w.update(time.Now(), now)
 }
 
 func (w *workerWatch) update(at time.Time, now []int) {
