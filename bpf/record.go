@@ -24,7 +24,7 @@ func decode(raw []byte) (Sample, error) {
 	s := Sample{
 		When: time.Duration(h.When), PID: int(h.Pid), TID: int(h.Tid), CPU: int(h.Cpu),
 		Weight: time.Duration(h.Weight), CPUTime: time.Duration(h.CpuTime),
-		Voluntary: h.Voluntary, Involuntary: h.Involuntary,
+		Voluntary: h.Voluntary, Involuntary: h.Involuntary, RunDelay: time.Duration(h.RunDelay),
 		Progress: h.Progress, ProgressOK: h.ProgressOk != 0,
 		InKernel: h.InKernel != 0, Syscall: h.Syscall, Full: h.Full != 0, StackCut: h.StackCut != 0,
 		Registers: h.Regs,

@@ -11,11 +11,12 @@ type Sample struct {
 	CPUTime     time.Duration // of the thread since its start (sum_exec_runtime)
 	Voluntary   uint64        // voluntary context switches since its start
 	Involuntary uint64
-	Progress    uint64 // the progress word
-	ProgressOK  bool   // the progress word could be read
-	InKernel    bool   // the thread was in the kernel
-	Syscall     int64  // number of the system call it was in, -1 if none
-	Full        bool   // the windows below were copied
+	RunDelay    time.Duration // time it was ready to run but had no CPU, since its start; 0: the kernel does not tell
+	Progress    uint64        // the progress word
+	ProgressOK  bool          // the progress word could be read
+	InKernel    bool          // the thread was in the kernel
+	Syscall     int64         // number of the system call it was in, -1 if none
+	Full        bool          // the windows below were copied
 	Registers   [17]uint64
 	KernelStack []uint64 // return addresses, leaf first
 	StackCut    bool     // the stack goes on beyond the copied window

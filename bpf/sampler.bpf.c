@@ -112,6 +112,8 @@ int sample(struct bpf_perf_event_data *ctx)
 	r->h.cpu_time = BPF_CORE_READ(task, se.sum_exec_runtime);
 	r->h.voluntary = BPF_CORE_READ(task, nvcsw);
 	r->h.involuntary = BPF_CORE_READ(task, nivcsw);
+	if (bpf_core_field_exists(task->sched_info.run_delay))
+		r->h.run_delay = BPF_CORE_READ(task, sched_info.run_delay);
 	still = read_progress(&r->h, w);
 	if (w->crumb_addr && !bpf_probe_read_user(r->h.crumb, CRUMB_SIZE, (void *)w->crumb_addr))
 		r->h.crumb_len = CRUMB_SIZE;

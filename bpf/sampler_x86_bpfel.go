@@ -45,6 +45,7 @@ type samplerHeader struct {
 	CpuTime       uint64
 	Voluntary     uint64
 	Involuntary   uint64
+	RunDelay      uint64
 	Progress      uint64
 	LuaGlobalAddr uint64
 	LuaStateAddr  uint64

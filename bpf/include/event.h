@@ -55,6 +55,7 @@ struct header {
 	__u64 cpu_time;
 	__u64 voluntary;
 	__u64 involuntary;
+	__u64 run_delay;    /* 0: this kernel does not count it */
 	__u64 progress;
 	__u64 lua_global_addr;
 	__u64 lua_state_addr;

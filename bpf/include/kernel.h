@@ -56,6 +56,10 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+struct sched_info {
+	unsigned long long run_delay;
+};
+
 struct mm_struct {
 	unsigned long start_stack;
 };
@@ -81,6 +85,7 @@ struct pid {
 struct task_struct {
 	void *stack;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct mm_struct *mm;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
