@@ -56,7 +56,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 	a.readCrumb(w, s.Crumb)
 	w.unclassed += s.Weight
 	o := judge.Observation{
-		Now: s.When, CPUTime: s.CPUTime, Weight: s.Weight, Voluntary: s.Voluntary,
+		Now: s.When, CPUTime: s.CPUTime, Weight: s.Weight, Voluntary: s.Voluntary, RunDelay: s.RunDelay,
 		Progress: s.Progress, ProgressOK: s.ProgressOK,
 		InWait:   s.InKernel && w.inWait(s.Syscall),
 		Starting: w.starting(), LockOwner: w.lockOwner, SelfOwned: w.lockOwner == w.PID,

@@ -81,7 +81,7 @@ type Observation struct {
 	Condemned bool
 
 	Asleep     bool          // looks only: state S or D
-	RunDelay   time.Duration // looks only: time without a CPU though ready to run, since its start
+	RunDelay   time.Duration // time without a CPU though ready to run, since its start
 	Before     time.Duration // looks only: a moment before its clocks were read, monotonic
 	Throttled  time.Duration // looks only: of its cgroup, by quota; 0 where not read
 	Stopped    bool          // stopped, traced or frozen
@@ -122,12 +122,12 @@ type State struct {
 
 	runDelay time.Duration // by the last look
 	waiting  string        // what it was last seen asleep in
-	period   time.Duration // the longest of its samples
 
-	turn   turn
-	stall  stall
-	window window
-	clock  clock
+	turn    turn
+	stall   stall
+	window  window
+	clock   clock
+	sleeper sleeper
 }
 
 // Verdict returns the current verdict.
@@ -151,7 +151,6 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 		s.turn.timers.restart(o)
 		s.window.restart(o)
 	}
-	delayBefore := s.runDelay
 	if o.RunDelay > 0 {
 		s.runDelay = o.RunDelay
 	}
@@ -160,7 +159,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	}
 	stood := o.Now - s.stall.from
 	ended := max(s.progress(o, l), s.turn.ended)
-	s.backdate(o, delayBefore)
+	s.backdate(o)
 	s.window.add(o)
 	s.verdict, s.reason = s.decide(o, l)
 	if s.verdict == Healthy || s.verdict == Saturated {
@@ -173,6 +172,9 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 	if s.clock.proven {
 		d.Stall = max(d.Stall, s.clock.still)
 	}
+	if s.sleeper.proven(l) {
+		d.Stall = max(d.Stall, s.sleeper.wall)
+	}
 	if s.verdict == Spinning {
 		d.Stall = o.Now - s.window.spins()
 	}
@@ -181,6 +183,7 @@ func Judge(s State, o Observation, l Limits) (State, Decision) {
 
 // decide applies the rules in order of the strength of their proof.
 func (s *State) decide(o Observation, l Limits) (Verdict, string) {
+	nap, why := s.nap(o, l)
 	if o.Stopped {
 		return Healthy, "stopped from outside (signal, debugger or freezer): not its own doing"
 	}
@@ -192,6 +195,9 @@ func (s *State) decide(o Observation, l Limits) (Verdict, string) {
 	}
 	if v, reason := s.liar(o, l); v != Healthy {
 		return v, reason
+	}
+	if nap != Healthy {
+		return nap, why
 	}
 	if v, reason := s.window.verdict(o, l); v != Healthy {
 		return v, reason
@@ -206,7 +212,7 @@ func (s *State) decide(o Observation, l Limits) (Verdict, string) {
 func (s *State) wish(d *Decision, l Limits) {
 	bad := s.verdict != Healthy && s.verdict != Saturated
 	d.Burst = bad && s.verdict != Blocked && s.verdict != Spinning
-	d.Count = s.clock.still >= l.Suspect || s.window.doubtful() || s.verdict == Spinning
+	d.Count = s.clock.still >= l.Suspect || s.window.doubtful() || s.verdict == Spinning || s.sleeper.doubtful(s.last.Now)
 	d.Close = bad || d.Count || s.window.busy() || s.window.one.lingers(s.last.Now)
 }
 

@@ -19,7 +19,7 @@ type stall struct {
 	seen      bool          // by a look
 	seenAt    time.Duration // when first
 	lastLook  time.Duration
-	unseen    unseen
+	given     bool // it was made to begin where its turn began
 }
 
 // length is the stall by its strictest clock: CPU time, or asleep the wall.
@@ -211,8 +211,8 @@ const longestGap = 300 * time.Millisecond
 // Where no crumb proves that a picker runs, a handler may just be long; and what
 // takes 300 ms on a core of one's own takes up to 15 % more CPU time on one that
 // is shared with others, hardly ever more. So the threshold is higher by so many
-// percent there.
-const doubt = 15
+// percent there: no more, since what never ends must be told within 350 ms.
+const doubt = 13
 
 // patience is the threshold for a handler of which nothing proves that it must
 // be quick. Where such handlers are known to end by themselves a little later,

@@ -52,13 +52,13 @@ func TestWhatUsuallyEndsIsGivenALittleLonger(t *testing.T) {
 		proven      bool
 		want        Verdict
 	}{
-		{0, 342 * msec, false, Suspect}, // 300 ms of a core of one's own
+		{0, 336 * msec, false, Suspect}, // 300 ms of a core of one's own
 		{0, 350 * msec, false, Runaway},
 		{200 * msec, 350 * msec, false, Runaway}, // of no matter
 		{320 * msec, 390 * msec, false, Suspect},
 		{320 * msec, 405 * msec, false, Runaway},
 		{320 * msec, 305 * msec, true, Runaway},
-		{5 * time.Second, 510 * msec, false, Suspect},
+		{5 * time.Second, 505 * msec, false, Suspect},
 		{5 * time.Second, 525 * msec, false, Runaway}, // never much longer
 	} {
 		w := newWorld()
