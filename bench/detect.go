@@ -112,30 +112,41 @@ func detectOne(ctx context.Context, n *nginx, path string, clocks *clocks, verdi
 			if !open {
 				return detection{}, errors.New("the agent ended")
 			}
-			if v.Verdict != "runaway" || !slices.Contains(n.workers, v.PID) {
+			if v.Msg != verdictGiven || v.Verdict != "runaway" || !slices.Contains(n.workers, v.PID) {
 				continue
 			}
 			cpu, err := clocks.between(ctx, v.PID, began, v.TS)
 			if err != nil {
 				return detection{}, err
 			}
-			return detection{cpu: cpu, wall: v.TS.Sub(began)}, n.replaced(asked, v.PID)
+			return detection{cpu: cpu, wall: v.TS.Sub(began)}, successor(asked, verdicts)
 		}
 	}
 }
 
-// replaced waits until the worker is gone and its successor is there.
-func (n *nginx) replaced(ctx context.Context, pid int) error {
-	for ctx.Err() == nil {
-		now := children(n.cmd.Process.Pid)
-		if len(now) == detectWorkers && !slices.Contains(now, pid) {
-			pause(ctx, 300*time.Millisecond) // its start-up
-			return nil
+// successor waits until the agent watches a new worker, and that has started.
+func successor(ctx context.Context, log <-chan judged) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the agent saw no successor within %v", detectPatience)
+		case line, open := <-log:
+			if !open {
+				return errors.New("the agent ended")
+			}
+			if line.Msg == workerAppeared {
+				pause(ctx, 300*time.Millisecond) // its start-up
+				return nil
+			}
 		}
-		pause(ctx, 10*time.Millisecond)
 	}
-	return fmt.Errorf("worker %d was not replaced within %v", pid, detectPatience)
 }
+
+// What the agent's log says.
+const (
+	verdictGiven   = "verdict"
+	workerAppeared = "worker appeared"
+)
 
 // judged is a line of the agent's log.
 type judged struct {
@@ -155,7 +166,8 @@ func startJudge(ctx context.Context, o options, n *nginx) (*exec.Cmd, <-chan jud
 		return nil, nil, err
 	}
 	agent := exec.CommandContext(ctx, o.spinguard, "agent", "--config", path)
-	agent.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	// It leads its session, as a service does.
+	agent.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL, Setsid: true}
 	log, err := agent.StderrPipe()
 	if err != nil {
 		return nil, nil, err
@@ -176,7 +188,7 @@ func followLog(log io.Reader, verdicts chan<- judged) {
 		var v judged
 		if json.Unmarshal(lines.Bytes(), &v) != nil {
 			fmt.Fprintln(os.Stderr, lines.Text()) // why it does not start
-		} else if v.Msg == "verdict" {
+		} else if v.Msg == verdictGiven || v.Msg == workerAppeared {
 			verdicts <- v
 		}
 	}
