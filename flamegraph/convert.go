@@ -1,6 +1,7 @@
 package flamegraph
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,6 +61,28 @@ func Endings() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// CheckOutput says what keeps Convert from writing to a file: a name whose
+// ending is no format, or a folder that is not there or takes no new files.
+// Who takes long to make a profile asks first.
+func CheckOutput(out string) error {
+	if _, err := formatOf(out); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(out), ".spinguard-*")
+	if err != nil {
+		return fmt.Errorf("output %q: %w", out, cause(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// cause leaves the name of a temporary file out of an error.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // Convert reads the profile in and writes it to the file out, in the format
@@ -123,7 +146,7 @@ func formatOf(out string) (format, error) {
 func writeWhole(path string, write func(io.Writer) error) (size int64, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("output %q: %w", path, cause(err))
 	}
 	defer func() {
 		if err != nil {

@@ -64,19 +64,24 @@ func TestConvertErrors(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("\x0a\x04\x08\x01\x10\x02\xff\xff"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noise := filepath.Join(dir, "noise.pb.gz")
+	if err := os.WriteFile(noise, []byte("VM\x046\xbf\x82\xde no stack"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ in, out, want string }{
 		{"testdata/worker.folded", dir + "/x.png", `unknown ending; use one of .folded .html .pb.gz .speedscope.json .svg`},
 		{"testdata/worker.folded", dir + "/.svg", "unknown ending"},
 		{"testdata/none.folded", dir + "/x.svg", "no such file"},
 		{broken, dir + "/x.svg", "broken.pb.gz: "},
 		{binary, dir + "/x.svg", "broken.pb: neither pprof nor folded text"},
-		{"testdata/worker.folded", dir + "/none/x.svg", "no such file"},
+		{"testdata/worker.folded", dir + "/none/x.svg", `output "` + dir + `/none/x.svg": no such file`},
+		{noise, dir + "/x.svg", "noise.pb.gz: line 1: this is no text: neither pprof nor folded stacks"},
 	} {
 		if _, err := Convert(c.in, "", c.out); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %s: error %v, want %q", c.in, c.out, err, c.want)
 		}
 	}
-	noLeftovers(t, dir, 2)
+	noLeftovers(t, dir, 3)
 }
 
 func TestEmptyProfile(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // maxLine bounds a line of folded text, in bytes.
@@ -81,7 +82,11 @@ func (f *foldedReader) stack(line []byte) error {
 		return nil
 	}
 	rest, value, ok := cutNumber(line)
-	if !ok {
+	switch {
+	case ok:
+	case !utf8.Valid(line):
+		return errors.New("this is no text: neither pprof nor folded stacks")
+	default:
 		return fmt.Errorf("%q: not a stack, a space and a whole number", cutLine(line))
 	}
 	f.split(rest)

@@ -25,7 +25,7 @@ func runCapture(e env, args []string) error {
 		"  spinguard capture --pid 4711 --seconds 5 -o worker.svg\n  spinguard capture --pid 4711 -o worker.pb.gz && go tool pprof -http : worker.pb.gz\n")
 	pid := f.Int("pid", 0, "the `PID` of the process")
 	seconds := f.Float64("seconds", 5, "how long, in `S` seconds")
-	rate := f.Int("rate", 199, "samples a second of each thread")
+	rate := f.Int("rate", 199, "`N` samples a second of each thread, 1 to 10000")
 	out := f.String("o", "", "write to this `FILE`")
 	if _, err := f.parse(args, 0, 0); err != nil {
 		return err
@@ -37,6 +37,11 @@ func runCapture(e env, args []string) error {
 		return fmt.Errorf("%w of capture: --seconds %v is not within 0 to 3600", errUsage, *seconds)
 	case *out == "":
 		return fmt.Errorf("%w of capture: -o FILE is missing", errUsage)
+	case *rate < 1 || *rate > 10_000:
+		return fmt.Errorf("%w of capture: --rate %d is not within 1 to 10000", errUsage, *rate)
+	}
+	if err := flamegraph.CheckOutput(*out); err != nil {
+		return err // before the time is spent
 	}
 	p, err := capture(e, *pid, *rate, time.Duration(*seconds*float64(time.Second)))
 	if err != nil {

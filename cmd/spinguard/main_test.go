@@ -48,7 +48,7 @@ func TestHelpShowsEveryCommandWithExamples(t *testing.T) {
 func TestWrongUseIsExitCode2(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"nonsense"}, {"agent", "extra"}, {"workers", "--nonsense"}, {"capture"}, {"capture", "--pid", "1"},
-		{"capture", "--pid", "1", "--seconds", "-3", "-o", "x.svg"}, {"flamegraph"}, {"flamegraph", "in.pb.gz"},
+		{"capture", "--pid", "1", "--seconds", "-3", "-o", "x.svg"}, {"capture", "--pid", "1", "--rate", "0", "-o", "x.svg"}, {"flamegraph"}, {"flamegraph", "in.pb.gz"},
 		{"incidents", "show"}, {"quarantine", "add", "--upstream", "shop"}, {"quarantine", "lift", "q-1"}, {"version", "x"}, {"drill"},
 	} {
 		_, stderr, code := call(t, args...)
@@ -70,6 +70,12 @@ func TestFailureIsExitCode1WithARemedy(t *testing.T) {
 	}
 	if _, stderr, code := call(t, "capture", "--pid", "4194304", "-o", filepath.Join(t.TempDir(), "x.svg")); code != 1 || !strings.Contains(stderr, "no process 4194304") {
 		t.Errorf("capture of no process: exit code %d, %q", code, stderr)
+	}
+	// What can't be written is said at once, not after the hour.
+	for _, out := range []string{filepath.Join(t.TempDir(), "x.pdf"), filepath.Join(t.TempDir(), "none", "x.svg")} {
+		if _, stderr, code := call(t, "capture", "--pid", "1", "--seconds", "3600", "-o", out); code != 1 || !strings.Contains(stderr, out) {
+			t.Errorf("capture to %s: exit code %d, %q", out, code, stderr)
+		}
 	}
 	if _, stderr, code := call(t, "agent", "--config", missing); code != 1 || !strings.Contains(stderr, missing) {
 		t.Errorf("agent without its configuration: exit code %d, %q", code, stderr)
