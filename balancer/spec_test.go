@@ -98,6 +98,12 @@ func TestSequences(t *testing.T) {
 	}
 }
 
+func TestRotationUnderChanges(t *testing.T) {
+	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "changes", setup, max(30, cases(setup != "")/100))) })
+	}
+}
+
 func TestFatalInputs(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
 		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "fatal", setup, 1)) })

@@ -4,11 +4,11 @@
 -- nothing has changed.
 
 local check = require "resty.spinguard.check"
-local hash = require "resty.spinguard.hash"
+local later = require "resty.spinguard.later"
 local mix = require "resty.spinguard.mix"
+local numbers = require "resty.spinguard.numbers"
 local rotation = require "resty.spinguard.rotation"
 
-local ipairs = ipairs
 local ngx_now = ngx.now
 local pairs = pairs
 local pcall = pcall
@@ -30,7 +30,6 @@ end
 
 local MAX_WEIGHT = 65535
 local MAX_ID = 255
-local MOVED = 4     -- and an eighth: so many changes are taken over one by one
 
 
 local _M = {}
@@ -68,16 +67,15 @@ local function check_node(id, weight)
 end
 
 
--- take copies the nodes, checked, into self and gives them numbers.
+-- take copies the nodes, checked, into self. The picker is made at the first
+-- find: in the worker, where that is, and so at another point in each.
 local function take(self, nodes)
     if type(nodes) ~= "table" then
         return nil, "nodes: want a table from id to weight"
     end
 
     local room = nkeys(nodes)
-    local index, ids, weights = new_tab(0, room), new_tab(room, 0),
-                                new_tab(room, 0)
-    local size = 0
+    local ids, weights, size = new_tab(room, 0), new_tab(room, 0), 0
 
     for id, weight in pairs(nodes) do
         local number, err = check_node(id, weight)
@@ -90,73 +88,30 @@ local function take(self, nodes)
             return nil, "nodes: more than " .. check.MAX_PEERS
         end
 
-        index[id], ids[size], weights[size] = size, id, number
+        ids[size], weights[size] = id, number
     end
 
-    self.index, self.ids, self.weight = index, ids, weights
-    self.size, self.dead = size, 0
-    self.moved, self.value = {}, {}
-    self.stale, self.fresh = true, false
+    self.ids, self.numbers = ids, false
+    self.weights, self.picker = weights, false
 
     return true
 end
 
 
--- settle puts what has changed into the weights: for a new picker.
-local function settle(self)
-    for n, weight in pairs(self.value) do
-        self.weight[n] = weight
-    end
+-- begin makes the picker. The weights are its own then.
+local function begin(self)
+    self.picker = self.kind.over(self.ids, self.weights, start())
+    self.weights = false
 
-    self.moved, self.value = {}, {}
-    self.stale, self.fresh = true, false
+    return self.picker
 end
 
 
--- compact gives new numbers, without those of nodes that were deleted.
-local function compact(self)
-    local ids, weights, size = {}, {}, 0
+-- numbered returns the numbers of the nodes. Who only picks never needs them.
+local function numbered(self)
+    self.numbers = self.numbers or numbers.new(self.ids)
 
-    for n, id in ipairs(self.ids) do
-        if self.index[id] == n then
-            size = size + 1
-            ids[size], weights[size] = id, self.weight[n]
-        end
-    end
-
-    for n, id in ipairs(ids) do
-        self.index[id] = n
-    end
-
-    self.ids, self.weight, self.dead = ids, weights, 0
-end
-
-
--- refresh brings the picker up to date: at the first find after a change, so
--- that many changes cost as much as one.
-local function refresh(self)
-    local moved, value = self.moved, self.value
-    local few = not self.stale and #moved <= MOVED + #self.ids / 8
-
-    if few and self.picker:change(moved, value) then
-        for i = #moved, 1, -1 do
-            value[moved[i]] = nil
-            moved[i] = nil
-        end
-    else
-        if moved[1] then
-            settle(self)
-        end
-
-        if self.dead > 0 then
-            compact(self)
-        end
-
-        self.picker = self.kind.over(self.ids, self.weight, start())
-        self.stale = false
-    end
-
-    self.fresh = true
+    return self.numbers
 end
 
 
@@ -169,51 +124,49 @@ function methods.reinit(self, nodes)
 end
 
 
--- weight_of returns the weight of a node, 0 if there is none.
-local function weight_of(self, id)
-    local n = self.index[id]
-
-    return n and (self.value[n] or self.weight[n]) or 0
+-- weight_of returns the weight of a number.
+local function weight_of(self, n)
+    return self.picker and self.picker:weight_of(n) or self.weights[n]
 end
 
 
--- add gives a number to a node that is not there yet.
-local function add(self, id)
-    if self.size >= check.MAX_PEERS then
+-- put puts the weight of a number into force.
+local function put(self, n, weight)
+    if self.picker then
+        self.picker:put(n, weight)
+    else
+        self.weights[n] = weight
+    end
+end
+
+
+-- add gives a number to a node that is not there yet. One that was another
+-- node's is settled before: its points on a ring are found by its id.
+local function add(self, id, weight)
+    if self.numbers.live >= check.MAX_PEERS then
         return nil, "node " .. id .. ": more than " .. check.MAX_PEERS
     end
 
-    local n = #self.ids + 1
-    self.index[id], self.ids[n], self.weight[n] = n, id, 0
-    self.size = self.size + 1
+    if self.picker and self.numbers:spare() then
+        self.picker:settle()
+    end
 
-    return n
+    put(self, self.numbers:add(id), weight)
+
+    return true
 end
 
 
 -- change puts a checked weight into force.
 local function change(self, id, weight)
-    local n, err = self.index[id]
-
+    local n = numbered(self):of(id)
     if not n then
-        n, err = add(self, id)
-        if not n then
-            return nil, err
-        end
+        return add(self, id, weight)
     end
 
-    local value = self.value
-    local now = value[n] or self.weight[n]
-    if now == weight then
-        return true
+    if weight_of(self, n) ~= weight then
+        put(self, n, weight)
     end
-
-    if value[n] == nil then
-        self.moved[#self.moved + 1] = n
-    end
-
-    value[n] = weight
-    self.fresh = false
 
     return true
 end
@@ -237,7 +190,8 @@ function methods.incr(self, id, weight)
         return nil, err
     end
 
-    number = number + weight_of(self, id)
+    local n = numbered(self):of(id)
+    number = number + (n and weight_of(self, n) or 0)
 
     if number > MAX_WEIGHT then
         return nil, "node " .. id .. ": weight would be over " .. MAX_WEIGHT
@@ -249,19 +203,13 @@ end
 
 -- delete removes a node. Without nodes, find returns nil.
 function methods.delete(self, id)
-    if not self.index[id] then
+    local n = type(id) == "string" and numbered(self):of(id)
+    if not n then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
 
-    change(self, id, 0)
-    self.index[id] = nil
-    self.size = self.size - 1
-    self.dead = self.dead + 1
-
-    if self.dead > #self.ids / 2 + 16 then
-        settle(self)
-        compact(self)
-    end
+    put(self, n, 0)
+    self.numbers:drop(id)
 
     return true
 end
@@ -270,7 +218,8 @@ end
 -- decr takes from the weight of a node (default 1). One that has none left is
 -- removed.
 function methods.decr(self, id, weight)
-    if not self.index[id] then
+    local n = type(id) == "string" and numbered(self):of(id)
+    if not n then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
 
@@ -279,7 +228,7 @@ function methods.decr(self, id, weight)
         return nil, err
     end
 
-    local old = weight_of(self, id)
+    local old = weight_of(self, n)
     if old <= number then
         return methods.delete(self, id)
     end
@@ -290,11 +239,8 @@ end
 
 -- find returns the id of the node to use; the ring wants a key.
 function methods.find(self, key)
-    if not self.fresh then
-        refresh(self)
-    end
-
-    local n = self.picker:next(key)
+    local picker = self.picker or begin(self)
+    local n = picker:next(key)
     if not n then
         return nil, "no node has a weight"
     end
@@ -311,7 +257,8 @@ function _M.module(kind)
     -- new takes a table from id to weight. It returns nil and what is wrong
     -- with it, where lua-resty-balancer raises.
     function module.new(_, nodes)
-        local self = setmetatable({ kind = kind }, mt)
+        local self = setmetatable({ kind = kind, ids = false, numbers = false,
+                                    weights = false, picker = false }, mt)
         local ok, err = take(self, nodes)
         if not ok then
             return nil, err
@@ -325,7 +272,7 @@ end
 
 
 _M.rotation = rotation
-_M.hash = hash
+_M.hash = later
 
 
 return _M

@@ -1,141 +1,76 @@
--- Weighted smooth rotation. In one lap each peer has as many turns as its
--- weight, spread evenly over the lap. A lap is divided into slots (see
--- resty.spinguard.lap) and the turns are taken slot by slot; in a slot by the
--- peers' numbers. So the order repeats with each lap, and over a lap, from any
--- point, the shares are exactly the weights.
+-- Weighted smooth rotation: who is due first has the turn. In one lap each
+-- peer has as many turns as its weight, evenly spread over it, beginning
+-- elsewhere for each number. The order repeats with each lap, so over a lap,
+-- from any point, the shares are exactly the weights.
 --
--- The order is written block by block ahead of the picks, a few steps with
--- each (see resty.spinguard.strip). A lap that is short enough is written
--- once, from then on a pick is one load.
+-- Time is counted in ticks, 2^30 to a lap. A peer's turns are a lap divided by
+-- its weight apart, in whole ticks; what the division leaves is carried on, as
+-- in drawing a line over a grid, so after a lap it is exactly a lap later.
 
-local lap = require "resty.spinguard.lap"
+local bit = require "bit"
+local ffi = require "ffi"
 local mix = require "resty.spinguard.mix"
-local strip = require "resty.spinguard.strip"
+local tournament = require "resty.spinguard.tournament"
 
+local arshift = bit.arshift
+local band = bit.band
+local ceil = math.ceil
+local copy = ffi.copy
 local floor = math.floor
-local ipairs = ipairs
-local offset_of = lap.offset
+local pass = tournament.pass
 local random = mix.generator(1)
-local renew = strip.renew
 local setmetatable = setmetatable
-local slot_of = lap.slot_of
-local turn_in = lap.turn_in
+local tobit = bit.tobit
 
 
-local AGAIN = 1 / 4   -- of the changes: a slot is gone through again
-local NEVER = 1e300
+local LAP = 2 ^ 30
+local GOLDEN = 663608941  -- of a lap: phases that are spread for any count
+
+local shorts = ffi.typeof("uint16_t[?]")
 
 
 local _M = {}
 local mt = { __index = _M }
 
 
--- peek takes the first turn after a change, and writes nothing: where changes
--- come as often as picks, a lap would be begun in vain.
-local function peek(self)
-    local weight, time, number = self.weight, self.time, self.number
-    local wait, who = NEVER, 0
-
-    for n = 1, #weight do
-        local w = weight[n]
-
-        if w > 0 then
-            local its = offset_of(n, w, time, number) / w
-            if its < wait then
-                wait, who = its, n
-            end
-        end
-    end
-
-    time = time + wait
-    self.time, self.number = time < 1 and time or time - 1, who
-    self.peeked = true
-
-    return who
-end
-
-
--- take returns the number of the next peer. There is one, since total > 0.
-local function take(self)
-    local lease = self.lease
-
-    if lease == 0 then
-        if self.stale and not self.peeked then
-            return peek(self)
-        end
-
-        lease = renew(self)
-    end
-
-    self.lease = lease - 1
-
-    local at = self.read
-    self.read = at + 1 < self.length and at + 1 or 0
-
-    return self.strip[at]
-end
-
-
--- last returns the time of the turn that was taken last from the strip, behind
--- the begin of the lap, and its number. In a slot turns go by number, so one
--- that is late in it may come before one that is early, which is then left
--- out; and the turns of a peer whose weight changes are elsewhere. So by
--- chance some of the time is gone through again, or changes in step with the
--- lap could leave out the same peer for ever.
-local function last(self)
-    local order, total = self.strip, self.total
-    local at = self.read > 0 and self.read - 1 or self.length - 1
-    local n = order[at]
-    local weight = self.weight[n]
-    local offset, turn = offset_of(n, weight, self.time, self.number), 0
-
-    if self.noted == 1 then
-        turn = turn_in(self.places[at], offset, weight, total)
-    else
-        for i = 0, at - 1 do
-            if order[i] == n then
-                turn = turn + 1
-            end
-        end
-    end
-
-    if random() < AGAIN then
-        local slot = slot_of(turn, offset, weight, total)
-        return slot / total, slot == 0 and self.number or 0
-    end
-
-    return (turn + offset) / weight, n
-end
-
-
--- mark notes the time that it is, before the weights change, which ends the
--- lap.
-local function mark(self)
-    local time, number = 0, self.number
-
-    if not self.stale and self.written > self.ready + self.lease then
-        time, number = last(self)
-    elseif self.peeked and random() < AGAIN then
-        time, number = -random() / self.total, 0
-    end
-
-    time = self.time + time
-    self.time, self.number = time - floor(time), number
-    self.stale, self.peeked, self.lease = true, false, 0
-end
-
-
--- over takes a list of weights, whole numbers from 0 to 65,535, which then
--- belongs to the picker, and a start from 0 up to 1: where in the lap this
--- worker begins. Such a picker is asked for numbers, by next.
-function _M.over(_, weights, start)
-    local total = 0
+-- enter gives every peer its first turn that is not before a time. phase / w
+-- is when its first turn of a lap is.
+local function enter(self, weights, time)
+    local tree, weight, rest = self.tree, self.weight, self.rest
+    local seed, phase = tournament.seed, 0
 
     for n = 1, #weights do
-        total = total + weights[n]
+        local w = weights[n]
+        phase = band(phase + GOLDEN, LAP - 1)
+
+        if w > 0 then
+            local turn = ceil((time * w - phase) / LAP) * LAP + phase
+            local at = floor(turn / w)
+            weight[n], rest[n] = w, turn - at * w
+            seed(tree, n, tobit(at))
+        end
     end
 
-    return setmetatable(strip.new(weights, total, start or 0), mt)
+    tournament.play(tree)
+end
+
+
+-- over takes a list of weights, whole numbers from 0 to 65,535, and a start
+-- from 0 up to 1: where in the lap this worker begins. Such a picker is asked
+-- for numbers, by next.
+function _M.over(_, weights, start)
+    local size, now = #weights, floor((start or 0) * LAP)
+    local self = {
+        tree = tournament.new(size, now),
+        weight = shorts(size + 1),
+        rest = shorts(size + 1),
+        now = now,
+        peer = false,
+    }
+
+    enter(self, weights, now)
+
+    return setmetatable(self, mt)
 end
 
 
@@ -144,8 +79,8 @@ end
 function _M.new(peers, start)
     local weights = {}
 
-    for n, peer in ipairs(peers) do
-        weights[n] = peer.weight
+    for n = 1, #peers do
+        weights[n] = peers[n].weight
     end
 
     local self = _M.over(peers, weights, start)
@@ -155,40 +90,94 @@ function _M.new(peers, start)
 end
 
 
--- next returns the number of the next peer, or nil if none has a weight. The
--- first two calls after a change take a few steps for each peer, all others a
--- few steps.
+-- next returns the number of the next peer, or nil if none has a weight.
 function _M.next(self)
-    if self.total == 0 then
+    local tree, rest = self.tree, self.rest
+    local n = tree.win[1]
+    if n == 0 then
         return nil
     end
 
-    return take(self)
+    -- step is LAP / w rounded down: tobit rounds to the nearest, and the
+    -- quarter keeps it off the middle between two.
+    local w, now = self.weight[n], tree.key[n]
+    local step = tobit((LAP + 0.25) / w - 0.5)
+    local left = tobit(rest[n] + (LAP - step * w) - w)
+    local short = arshift(left, 31)  -- -1 if there is no tick to carry
+
+    rest[n] = left + band(w, short)
+    self.now = now
+    pass(tree, n, now, tobit(now + step + 1 + short))
+
+    return n
 end
 
 
 -- find returns the next peer, or nil if none has a weight.
 function _M.find(self)
-    if self.total == 0 then
-        return nil
-    end
+    local n = self:next()
 
-    return self.peer[take(self)]
+    return n and self.peer[n]
 end
 
 
--- change takes over the new weights of some numbers, which may be new ones at
--- the end. The lap goes on from where it is, give or take a turn.
-function _M.change(self, numbers, weights)
-    mark(self)
+function _M.weight_of(self, n)
+    return self.weight[n]
+end
 
-    for _, n in ipairs(numbers) do
-        local weight = weights[n]
-        self.total = self.total + weight - (self.weight[n] or 0)
-        self.weight[n] = weight
+
+local function grow(self, n)
+    local old, size = self.tree.room, 2 * n
+
+    self.tree = tournament.grown(self.tree, size)
+
+    for _, name in ipairs({ "weight", "rest" }) do
+        local list = shorts(size + 1)
+        copy(list, self[name], 2 * (old + 1))
+        self[name] = list
+    end
+end
+
+
+-- wait returns in how many ticks a peer has its next turn with a new weight:
+-- the part of its way that was left is left. So however often weights change,
+-- nobody loses what it has waited for. Whoever had no weight begins anywhere.
+local function wait(self, n, w)
+    local old, most = self.weight[n], floor((LAP - 1) / w)
+    if old == 0 then
+        return 1 + floor(random() * (most - 1))
     end
 
-    return true
+    local left = tobit(self.tree.key[n] - self.now)
+    local new = floor(left * old / w)
+
+    if new < 1 and left > 0 then
+        return 1
+    end
+
+    return new < most and new or most
+end
+
+
+-- put gives a number its weight; it may be a new one, one behind the last.
+function _M.put(self, n, w)
+    if n > self.tree.room then
+        grow(self, n)
+    end
+
+    if w > 0 then
+        local time = tobit(self.now + wait(self, n, w))
+        self.weight[n], self.rest[n] = w, 0
+        tournament.put(self.tree, n, time)
+    elseif self.weight[n] > 0 then
+        self.weight[n] = 0
+        tournament.drop(self.tree, n)
+    end
+end
+
+
+-- settle is for pickers that put changes off.
+function _M.settle()
 end
 
 
