@@ -3,6 +3,8 @@ package incident
 import (
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/spinguard/spinguard/profiler/stack"
 )
@@ -14,6 +16,7 @@ type Frame struct {
 	File      string        `json:"file,omitempty"`
 	Line      int           `json:"line,omitempty"`
 	StartLine int           `json:"start_line,omitempty"`
+	Loops     []int         `json:"loops,omitempty"`  // lines at which the loops around line begin, innermost first
 	Module    string        `json:"module,omitempty"` // path of the image, native frames
 	Address   string        `json:"address,omitempty"`
 	Values    []stack.Value `json:"values,omitempty"`
@@ -24,7 +27,8 @@ type Frame struct {
 func (f Frame) String() string {
 	switch {
 	case f.File != "" && f.Line > 0:
-		return fmt.Sprintf("%s (%s:%d)", f.Function, path.Base(f.File), f.Line)
+		here := f.place(f.Line)
+		return fmt.Sprintf("%s (%s%s)", f.Function, here, f.LoopText(here))
 	case f.File != "":
 		return fmt.Sprintf("%s (%s)", f.Function, path.Base(f.File))
 	case f.Module != "":
@@ -32,6 +36,23 @@ func (f Frame) String() string {
 	}
 	return f.Function
 }
+
+// LoopText names the loops around the frame's line, such as ", in a loop from
+// wrr.lua:11", but those that begin at a place that is shown already.
+func (f Frame) LoopText(shown ...string) string {
+	var places []string
+	for _, line := range f.Loops {
+		if p := f.place(line); !slices.Contains(shown, p) {
+			places = append(places, p)
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return ", in a loop from " + strings.Join(places, ", ")
+}
+
+func (f Frame) place(line int) string { return fmt.Sprintf("%s:%d", path.Base(f.File), line) }
 
 // FrameText is a sampled frame as incidents list it.
 func FrameText(f stack.Frame) string { return frameOf(f).String() }
@@ -66,7 +87,7 @@ func innermostLua(frames []stack.Frame) int {
 func frameOf(f stack.Frame) Frame {
 	g := Frame{
 		Kind: f.Kind.String(), Function: f.Function, File: f.File, Line: f.Line,
-		StartLine: f.StartLine, Values: f.Values,
+		StartLine: f.StartLine, Loops: f.Loops, Values: f.Values,
 	}
 	if f.Mapping != nil {
 		g.Module = f.Mapping.Path

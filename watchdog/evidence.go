@@ -22,7 +22,7 @@ func (a *Agent) describe(e *episode, w *worker) {
 	result := best.result
 	ev.SetStack(result.Stack, hotFrame(result.Stack))
 	if ev.Lines = lines; len(lines) > 1 {
-		ev.Frames[ev.Hot] = frameWithLines(ev.Stack[ev.Hot].Function, lines)
+		ev.Frames[ev.Hot] = frameWithLines(ev.Stack[ev.Hot], lines)
 	}
 	ev.Upstream, ev.Version, ev.Digest = e.culprit.Upstream, e.culprit.Version, e.digest
 	if w.crumb.Active {

@@ -113,12 +113,12 @@ func linesOf(samples []sampled, hot stack.Frame) []incident.Line {
 
 // frameWithLines is the text of the hot frame with all of its lines, such as
 // "find (templates.lua:13, templates.lua:11)".
-func frameWithLines(function string, lines []incident.Line) string {
+func frameWithLines(hot incident.Frame, lines []incident.Line) string {
 	var places []string
 	for _, l := range lines {
 		if l.Share >= leastLineShare {
 			places = append(places, l.Place)
 		}
 	}
-	return fmt.Sprintf("%s (%s)", function, strings.Join(places, ", "))
+	return fmt.Sprintf("%s (%s%s)", hot.Function, strings.Join(places, ", "), hot.LoopText(places...))
 }

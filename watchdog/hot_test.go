@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spinguard/spinguard/incident"
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/stack"
 )
@@ -21,7 +22,8 @@ func TestRepresentativeIsWhereMostSamplesAre(t *testing.T) {
 	if best.result.Stack.Frames[1].Line != 13 {
 		t.Errorf("representative %+v, want the one at line 13", best.result.Stack.Frames)
 	}
-	if got, want := frameWithLines("find", lines), "find (templates.lua:13, templates.lua:11, templates.lua:12)"; got != want {
+	hot := incident.Frame{Function: "find", File: "templates.lua", Loops: []int{12, 9}}
+	if got, want := frameWithLines(hot, lines), "find (templates.lua:13, templates.lua:11, templates.lua:12, in a loop from templates.lua:9)"; got != want {
 		t.Errorf("hot frame %q, want %q", got, want)
 	}
 }

@@ -24,7 +24,7 @@ func (w *walker) frame(here, up spot, down link) stack.Frame {
 		f.Kind = stack.Trace
 	}
 	if here.pos >= 0 {
-		f.Line = here.proto.line(here.pos)
+		f.Line, f.Loops = here.proto.line(here.pos), here.proto.loopLines(here.pos)
 	}
 	return f
 }

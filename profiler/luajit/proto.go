@@ -3,6 +3,7 @@ package luajit
 import (
 	"encoding/binary"
 	"strings"
+	"sync"
 )
 
 // proto is a function prototype: its bytecode and debug information. Loaded
@@ -23,6 +24,9 @@ type proto struct {
 	raw []byte // the whole object
 	k   int    // offset of the constants' middle in raw
 	nkc int    // collectable constants below it
+
+	findLoops sync.Once
+	loops     []loop
 }
 
 // variable is a local variable, visible from one instruction up to another.

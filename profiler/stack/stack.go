@@ -64,6 +64,7 @@ type Frame struct {
 	File      string   // Lua chunk ("wrr.lua") or source file; empty if unknown
 	Line      int      // line being executed, 0 if unknown
 	StartLine int      // first line of the function, 0 if unknown
+	Loops     []int    // LuaJIT frames only: lines at which the loops around Line begin, innermost first
 	Address   uint64   // program counter in the process, 0 for Lua frames
 	Mapping   *Mapping // native frames only; nil if none
 	Values    []Value  // Lua frames only: arguments first, then locals
