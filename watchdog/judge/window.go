@@ -15,6 +15,10 @@ const (
 	spinShare     = 0.1  // a loop that spins with short sleeps in between
 	restlessRate  = 10   // voluntary switches a second: below, it never runs out of work
 	leastHandlers = 5    // different handlers within a window, or it is one long one
+	// Long handlers are few in a second, and look like the one long answer of a
+	// worker that rests in between: so it must never rest, for some seconds.
+	restlessLong = 1 // voluntary switches a second
+	longHandler  = 500 * time.Millisecond
 )
 
 // window is what happened within the last second: it tells a worker that has
@@ -24,7 +28,10 @@ type window struct {
 	samples   int // that could tell a request or a handler
 	handlers  int // changes of handler
 	last      uint64
-	request   uint64 // the request most often seen, by majority vote
+	works     int // changes of handler or request
+	lastWork  uint64
+	past      [3]work // of the windows before, while they were full
+	request   uint64  // the request most often seen, by majority vote
 	votes     int
 	withReq   int
 	sameReq   int
@@ -49,6 +56,12 @@ type window struct {
 	one     lingerer
 }
 
+// work is what was done in a window.
+type work struct {
+	works int
+	cpu   time.Duration
+}
+
 // span is how far a total grew.
 type span struct{ from, to time.Duration }
 
@@ -67,7 +80,7 @@ func (s span) next() span            { return span{s.to, s.to} }
 
 // restart begins a new window and keeps what the last ones said.
 func (w *window) restart(o Observation) {
-	*w = window{from: o, delays: w.delays.next(), throttled: w.throttled.next(), lastWord: o.Progress, last: w.last, request: w.request, spinSince: w.spinSince,
+	*w = window{from: o, delays: w.delays.next(), throttled: w.throttled.next(), lastWord: o.Progress, last: w.last, lastWork: w.lastWork, past: w.past, request: w.request, spinSince: w.spinSince,
 		result: w.result, reason: w.reason, full: w.full, doubt: w.doubt, repeats: w.repeats, empty: w.empty, one: w.one}
 	w.empty.begin()
 	w.empty.add(o)
@@ -104,7 +117,13 @@ func (w *window) add(o Observation) {
 		if o.Activity != w.last {
 			w.handlers++
 		}
+		if o.Activity != w.last || o.Request != 0 && o.Request != w.lastWork {
+			w.works++
+		}
 		w.last = o.Activity
+		if o.Request != 0 {
+			w.lastWork = o.Request
+		}
 	}
 	w.vote(o)
 }
@@ -183,6 +202,7 @@ func (w *window) close(o Observation, l Limits) {
 	if !w.doubt {
 		w.spinSince = o.Now
 	}
+	long := w.long(o)
 	nothing := w.empty.close(w, o)
 	rate, _ := w.empty.rates(o)
 	switch {
@@ -192,15 +212,33 @@ func (w *window) close(o Observation, l Limits) {
 			rate, 100*w.share, ms(o.Now-w.spinSince))
 	case nothing && o.Now-w.empty.since >= l.Window:
 		w.result, w.reason = Spinning, w.empty.text(w, o)
-	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples:
+	case w.full && w.handlers >= leastHandlers && w.handlers*8 >= w.samples, long:
 		w.repeats++
 		// One busy second is no state; and it takes two quiet ones to leave it.
 		if w.repeats >= 2 || before == Saturated {
 			w.result = Saturated
 			w.reason = fmt.Sprintf("%.0f %% CPU (%.0f %% with the wait for one) and %.0f sleeps a second, but progress: %d handlers in %d samples",
-				100*w.share, 100*min(w.ready, 1), w.slept, w.handlers, w.samples)
+				100*w.share, 100*min(w.ready, 1), w.slept, max(w.handlers, w.works), w.samples)
 		}
 	default:
 		w.repeats = 0
 	}
+}
+
+// long says that a worker which never rests does one long handler after the
+// other, and takes this window in.
+func (w *window) long(o Observation) bool {
+	if !w.full || w.slept >= restlessLong {
+		w.past = [len(w.past)]work{}
+		return false
+	}
+	sum := work{works: w.works, cpu: o.CPUTime - w.from.CPUTime}
+	now := sum
+	for _, p := range w.past {
+		sum.works += p.works
+		sum.cpu += p.cpu
+	}
+	copy(w.past[1:], w.past[:])
+	w.past[0] = now
+	return sum.works >= leastHandlers && sum.cpu <= time.Duration(sum.works)*longHandler
 }

@@ -15,6 +15,8 @@ func TestSaturated(t *testing.T) {
 				w.o.RunDelay = 0
 			}
 		}, Saturated, []Verdict{Suspect, Runaway}},
+		{"one handler of 250 ms after the other", func(w *world) { longHandlers(w, 0) }, Saturated, []Verdict{Runaway, Spinning}},
+		{"the same with a rest after each", func(w *world) { longHandlers(w, 1) }, Healthy, []Verdict{Runaway, Saturated}},
 		{"sends one big answer", func(w *world) {
 			w.run(6*time.Second, steady, 1, func(i int) {
 				w.o.Progress++
@@ -35,4 +37,15 @@ func TestWishes(t *testing.T) {
 	if !w.last.Burst || !w.last.Close {
 		t.Errorf("a suspect is not watched closely: %+v", w.last)
 	}
+}
+
+// longHandlers serves one request of 250 ms after the other in turns of their
+// own, with so many sleeps after each.
+func longHandlers(w *world, sleeps uint64) {
+	for i := range 24 {
+		w.o.Progress++
+		w.o.Voluntary += sleeps
+		w.run(250*msec, steady, 1, func(int) { w.o.Request, w.o.Activity = uint64(i+1), 7 })
+	}
+	w.run(msec, msec, 1, func(int) { w.o.Progress++ })
 }
