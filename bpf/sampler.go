@@ -33,6 +33,9 @@ type Sampler struct {
 	rate    int
 	further assembler // of Read's
 
+	reading sync.Mutex // while the ring is read: it must not go away meanwhile
+	closed  bool
+
 	mu     sync.Mutex
 	cpus   []int       // perf events of the steady rate, one per CPU
 	bursts map[int]int // tid -> perf event of the burst rate
@@ -173,7 +176,7 @@ func (s *Sampler) Read(deadline time.Time) (Sample, error) {
 		if over || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return sample, err
 		}
-		err = s.waiter.wait(deadline)
+		err = s.waiter.wait(deadline, s.waiting)
 		// Samples that came without a wake-up are still to be read.
 		if over = errors.Is(err, os.ErrDeadlineExceeded); !over && err != nil {
 			return Sample{}, err
@@ -181,20 +184,29 @@ func (s *Sampler) Read(deadline time.Time) (Sample, error) {
 	}
 }
 
+// waiting says that something is in the ring, or no longer can be.
+func (s *Sampler) waiting() bool {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.closed || s.reader.AvailableBytes() > 0
+}
+
 // next returns the next sample in the ring, os.ErrDeadlineExceeded if it is empty.
 func (s *Sampler) next() (Sample, error) {
-	for {
-		err := s.reader.ReadInto(&s.record)
-		if errors.Is(err, ringbuf.ErrClosed) {
-			return Sample{}, os.ErrClosed
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for !s.closed {
+		if s.reader.AvailableBytes() == 0 {
+			return Sample{}, os.ErrDeadlineExceeded // without a system call, in which the reader would find out
 		}
-		if err != nil {
+		if err := s.reader.ReadInto(&s.record); err != nil {
 			return Sample{}, err
 		}
 		if sample, whole, err := s.further.take(s.record.RawSample); whole || err != nil {
 			return sample, err
 		}
 	}
+	return Sample{}, os.ErrClosed
 }
 
 // Wake lets a Read that waits, or the next one, return soon: as if its deadline
@@ -215,6 +227,9 @@ func (s *Sampler) Close() error {
 	if s.waiter != nil {
 		_ = s.waiter.close()
 	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.closed = true
 	if s.reader != nil {
 		_ = s.reader.Close()
 	}

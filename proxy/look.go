@@ -6,6 +6,9 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -42,7 +45,7 @@ type Look struct {
 // One goroutine may use it; the caller closes it.
 type Watcher struct {
 	worker                     Worker
-	schedstat, syscall, status *os.File
+	schedstat, syscall, status int // descriptors, -1: not open
 	cgroups                    *cgroups
 	buf                        []byte
 	last                       Look
@@ -59,13 +62,13 @@ const (
 
 // NewWatcher opens what looks at the worker need.
 func NewWatcher(w Worker) (*Watcher, error) {
-	watch := &Watcher{worker: w, buf: make([]byte, 4096)}
+	watch := &Watcher{worker: w, buf: make([]byte, 4096), schedstat: -1, syscall: -1, status: -1}
 	dir := procPath(w.PID, "task/"+strconv.Itoa(w.TID)+"/")
-	for name, f := range map[string]**os.File{
+	for name, fd := range map[string]*int{
 		"schedstat": &watch.schedstat, "syscall": &watch.syscall, "status": &watch.status,
 	} {
 		var err error
-		if *f, err = os.Open(dir + name); err != nil {
+		if *fd, err = unix.Open(dir+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 			watch.Close()
 			return nil, goneOr(err)
 		}
@@ -87,9 +90,9 @@ func goneOr(err error) error {
 
 // Close releases the files.
 func (w *Watcher) Close() {
-	for _, f := range []*os.File{w.schedstat, w.syscall, w.status} {
-		if f != nil {
-			_ = f.Close()
+	for _, fd := range []int{w.schedstat, w.syscall, w.status} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
 		}
 	}
 	w.cgroups.close()
@@ -118,7 +121,7 @@ func (w *Watcher) LookClosely() (Look, error) {
 }
 
 func (w *Watcher) brief() (Look, error) {
-	b, err := w.read(w.schedstat)
+	b, err := w.content(preadNow(w.schedstat, w.buf))
 	if err != nil {
 		return Look{}, err
 	}
@@ -131,7 +134,7 @@ func (w *Watcher) brief() (Look, error) {
 		return w.last, nil
 	}
 	l := Look{CPUTime: cpu, RunDelay: delay, Slices: slices}
-	if b, err = w.read(w.syscall); err != nil {
+	if b, err = w.content(unix.Pread(w.syscall, w.buf, 0)); err != nil {
 		return l, err
 	}
 	call, ok := parseSyscall(b)
@@ -160,7 +163,7 @@ func (w *Watcher) EventWait(number int64) bool {
 }
 
 func (w *Watcher) detail(l *Look) error {
-	b, err := w.read(w.status)
+	b, err := w.content(unix.Pread(w.status, w.buf, 0))
 	if err != nil {
 		return err
 	}
@@ -177,9 +180,8 @@ func (w *Watcher) detail(l *Look) error {
 	return nil
 }
 
-// read reads a whole small file from its start.
-func (w *Watcher) read(f *os.File) ([]byte, error) {
-	n, err := f.ReadAt(w.buf, 0)
+// content is what was read of a small file from its start.
+func (w *Watcher) content(n int, err error) ([]byte, error) {
 	if n > 0 {
 		return w.buf[:n], nil
 	}
@@ -187,4 +189,15 @@ func (w *Watcher) read(f *os.File) ([]byte, error) {
 		err = procmem.ErrGone
 	}
 	return nil, goneOr(err)
+}
+
+// preadNow reads from the start of a file that never lets its reader wait. Go's
+// scheduler is not told: before a system call that may take its time it wakes
+// a thread, which costs more than this read.
+func preadNow(fd int, buf []byte) (int, error) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
