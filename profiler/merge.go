@@ -31,6 +31,7 @@ type segment struct {
 // names what the VM was doing besides running Lua.
 func merge(native []nativeFrame, segments []segment, work, truncated string) stack.Stack {
 	out := stack.Stack{Truncated: truncated, Frames: make([]stack.Frame, 0, len(native)+8*len(segments))}
+	placed, missing := false, false
 	// The segments of several VMs lie on one machine stack.
 	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.cfa, b.cfa) })
 	for i := range native {
@@ -51,12 +52,16 @@ func merge(native []nativeFrame, segments []segment, work, truncated string) sta
 		if k < 0 {
 			if i+1 == len(native) || !native[i+1].vm { // else a helper inside of the interpreter
 				out.Frames = append(out.Frames, stack.Frame{Kind: stack.VM, Function: "[lua]", Address: f.Address})
+				missing = placed // one that is just entered or left has none yet, or no more
 			}
 			continue
 		}
 		out = splice(out, segments[:k], "Lua frames without machine frame")
 		out.Frames = append(out.Frames, segments[k].frames...)
-		segments = segments[k+1:]
+		segments, placed = segments[k+1:], true
+	}
+	if missing && out.Truncated == "" {
+		out.Truncated = "Lua frames missing at a machine frame"
 	}
 	// Below a cut the rest is still the truth.
 	return splice(out, segments, "Lua frames below the machine stack")

@@ -33,7 +33,7 @@ func (w *walker) chain(l leaf) string {
 		return ""
 	}
 	w.skipPlainC(l.base)
-	here, why := w.spotAt(l.base, l.pc, l)
+	here, why := w.spotAt(l.base, l.pc, false, l)
 	for why == "" {
 		if w.frames >= maxFrames {
 			return fmt.Sprintf("more than %d Lua frames", maxFrames)
@@ -41,7 +41,7 @@ func (w *walker) chain(l leaf) string {
 		var up spot
 		down, bad := w.caller(here, l)
 		if bad == "" && !down.entry && down.base > w.bottom() {
-			up, why = w.spotAt(down.base, down.pc, l)
+			up, why = w.spotAt(down.base, down.pc, true, l)
 		}
 		if here.fn != w.thread {
 			w.add(w.frame(here, up, down))
@@ -58,7 +58,7 @@ func (w *walker) chain(l leaf) string {
 		w.skipPlainC(down.base)
 		if down.entry {
 			// The interpreter noted where it was before it called C.
-			up, why = w.spotAt(down.base, w.r.u64(w.cf+w.vm.savePC), l)
+			up, why = w.spotAt(down.base, w.r.u64(w.cf+w.vm.savePC), false, l)
 		}
 		w.resolve(up)
 		here = up
@@ -76,8 +76,9 @@ func (w *walker) skipPlainC(base uint64) {
 	}
 }
 
-// spotAt reads the function of a frame.
-func (w *walker) spotAt(base, pc uint64, l leaf) (spot, string) {
+// spotAt reads the function of a frame. own says that pc lies in its code for
+// sure, and not in that of its caller, as it may where the function is in C.
+func (w *walker) spotAt(base, pc uint64, own bool, l leaf) (spot, string) {
 	here := spot{base: base, pos: -1, slots: l.slots, trace: l.trace != 0 && base >= l.root}
 	if !w.inStack(base) {
 		return here, fmt.Sprintf("frame %d: its base %#x lies outside of the Lua stack", w.frames, base)
@@ -88,10 +89,13 @@ func (w *walker) spotAt(base, pc uint64, l leaf) (spot, string) {
 		return here, ""
 	}
 	if !ok || !v.isFunc() || !w.r.is(here.fn, tagFunc) {
-		// The snapshot may not hold the function; its bytecode is known.
-		if here.proto = w.vm.protoOf(w.r, pc-4); here.trace && here.proto != nil {
-			here.fn, here.pos = 0, here.proto.pos(pc-4)
-			return here, ""
+		// The snapshot may not hold the function, and a closure may have been
+		// collected since the sample was taken; its bytecode is known.
+		if here.trace || own && ok && v.isFunc() {
+			if here.proto = w.vm.protoOf(w.r, pc-4); here.proto != nil {
+				here.fn, here.pos = 0, here.proto.pos(pc-4)
+				return here, ""
+			}
 		}
 		// A function that returns to C: its results lie where it was. It is
 		// passed, as the thread's own dummy frame is.

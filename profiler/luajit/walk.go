@@ -106,6 +106,7 @@ type walker struct {
 	// The thread that is being walked.
 	thread, stack, limit uint64
 	cf                   uint64 // the C frame of the current segment, 0: none left
+	entered              uint64 // the innermost C frame, at the instant of the sample
 }
 
 // enter turns to a thread.
@@ -114,6 +115,14 @@ func (w *walker) enter(thread uint64) {
 	w.stack = w.r.u64(thread + uint64(w.vm.stack))
 	w.limit = w.r.u64(thread + uint64(w.vm.maxstack))
 	w.cf = w.r.u64(thread+uint64(w.vm.cframe)) &^ 3
+	w.entered = w.cf
+}
+
+// waits says that who resumed the current thread still waits for it: of its
+// stack nothing was copied, and what lies there by now may be another one. It
+// can't have gone on as long as this thread runs in the same C frame.
+func (w *walker) waits() bool {
+	return w.vm.background().u64(w.thread+uint64(w.vm.cframe))&^3 == w.entered
 }
 
 // bottom is the base of a thread's lowest frame: no function runs there.
@@ -135,6 +144,10 @@ func (w *walker) threads(leaf leaf) {
 		last := w.drain()
 		parent := w.parent(last)
 		if parent == 0 {
+			return
+		}
+		if !w.waits() {
+			w.out.Truncated = "waiting coroutine has moved on since"
 			return
 		}
 		if n == maxThreads {
