@@ -98,7 +98,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-func TestRotationUnderChanges(t *testing.T) {
+func TestPickersUnderChanges(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
 		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "changes", setup, max(30, cases(setup != "")/100))) })
 	}

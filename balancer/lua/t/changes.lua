@@ -1,8 +1,10 @@
--- What changes do to a rotation, and to the numbers of its nodes. CASES is a
--- global of the runner.
+-- What changes do to a rotation, to a ring, and to the numbers of nodes. CASES
+-- is a global of the runner.
 
 local mix = require "resty.spinguard.mix"
 local numbers = require "resty.spinguard.numbers"
+local points = require "resty.spinguard.points"
+local ring = require "resty.spinguard.ring"
 local rotation = require "resty.spinguard.rotation"
 local roundrobin = require "resty.spinguard.roundrobin"
 local t = require "t.check"
@@ -93,18 +95,19 @@ local function shares_stay_exact()
 end
 
 
--- Weights as large as they may be, of as many peers as there may be: times go
--- round many times.
+-- Weights as large as they may be, over some laps: times go round, and what the
+-- division of a lap leaves is not lost.
 local function times_go_round()
-    local weights, got = {}, {}
+    local weights, got, sum = {}, {}, 0
 
     for n = 1, 20 do
-        weights[n], got[n] = n == 1 and 1 or 65535, 0
+        weights[n], got[n] = n == 1 and 1 or 65535 - 777 * (n - 2), 0
+        sum = sum + weights[n]
     end
 
     local picker = rotation.over(nil, weights, random())
 
-    for _ = 1, 3 * (1 + 19 * 65535) do
+    for _ = 1, 3 * sum do
         local n = picker:next()
         got[n] = got[n] + 1
     end
@@ -166,7 +169,72 @@ local function numbers_are_right()
 end
 
 
+-- ordered says whether a ring has these points, owner by owner, in order.
+local function ordered(on, want)
+    table.sort(want, function(a, b)
+        return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
+    end)
+
+    local at = on.size > 0 and ring.at(on, 1)
+
+    for i, p in ipairs(want) do
+        t.equal(on.point[at], p[1], "point ", i, " of ", #want)
+        t.equal(on.owner[at], p[2], "its owner")
+        at = ring.after(on, at)
+    end
+
+    t.equal(on.size, #want, "points")
+end
+
+
+local CIRCLE = 2 ^ 30
+
+
+-- Points that come and go lie in order, also where many are in one place or at
+-- the end of the circle, until there is no room for one more.
+local function ring_is_in_order()
+    local ids, want, list = { "a", "b", "c" }, {}, points.begin(100)
+    local width = ({ CIRCLE, 1000, 3 })[upto(3)]
+
+    local function point()
+        return upto(2) == 1 and upto(width) or CIRCLE + 1 - upto(width)
+    end
+
+    for i = 1, upto(60) do
+        want[i] = { point(), upto(3) }
+        list.point[i - 1], list.owner[i - 1] = want[i][1], want[i][2]
+    end
+
+    local on = ring.new(points.sort(#want, ids), #want, ids)
+
+    for _ = 1, upto(80) do
+        if upto(2) == 1 and #want > 1 then
+            local p = table.remove(want, upto(#want))
+            ring.take(on, p[1], p[2])
+        else
+            local p = { point(), upto(3) }
+            if not ring.put(on, p[1], p[2]) then
+                t.ok(#want > 16, "no room behind ", #want, " points")
+                return
+            end
+
+            want[#want + 1] = p
+        end
+    end
+
+    ordered(on, want)
+    local key, first = point(), want[1]
+
+    for i = #want, 1, -1 do
+        first = want[i][1] >= key and want[i] or first
+    end
+
+    t.equal(on.owner[ring.at(on, key)], first[2], "owner of a key")
+end
+
+
 for _ = 1, _G.CASES do
+    ring_is_in_order()
     others_keep_their_share()
     shares_stay_exact()
     numbers_are_right()

@@ -3,6 +3,7 @@
 
 local hash = require "resty.spinguard.hash"
 
+local next_of = hash.next
 local pairs = pairs
 local setmetatable = setmetatable
 
@@ -73,7 +74,7 @@ function _M.next(self, key)
         self:settle()
     end
 
-    return self.ring:next(key)
+    return next_of(self.ring, key)
 end
 
 

@@ -1,0 +1,165 @@
+-- The points that peers have on the ring of a consistent hash: made from a
+-- peer's address, and sorted by radix. They are whole numbers from 1 to 2^30.
+
+local bit = require "bit"
+local ffi = require "ffi"
+local mix = require "resty.spinguard.mix"
+
+local band = bit.band
+local bxor = bit.bxor
+local byte = string.byte
+local crc32 = ngx.crc32_short  -- addresses are short; the value is the same
+local fill = ffi.fill
+local lshift = bit.lshift
+local rshift = bit.rshift
+local sort = table.sort
+local tobit = bit.tobit
+
+
+local DIGITS = 1024       -- of ten bits: three make a point
+local GOLDEN = 0x9e3779b9
+local FACTOR = 500579     -- odd, under 2^19
+
+local longs = ffi.typeof("int32_t[?]")
+local shorts = ffi.typeof("uint16_t[?]")
+local counts = longs(DIGITS)
+
+
+local _M = {}
+
+
+-- Memory to sort in is kept: fresh pages would cost more than the sorting.
+local function list(room)
+    return { point = longs(room), owner = shorts(room), room = room }
+end
+
+local one, other = list(0), list(0)
+
+
+-- begin returns an empty list with room for so many points, which it lends.
+function _M.begin(size)
+    if one.room < size then
+        one, other = list(size), list(size)
+    end
+
+    return one
+end
+
+
+-- of_key returns the point of a key. A CRC is spread well already, the points
+-- of the peers are mixed; one product, exact in a double, takes the structure
+-- out that the CRCs of similar keys share.
+function _M.of_key(key)
+    return rshift(tobit(crc32(key) * FACTOR), 2) + 1
+end
+
+
+-- second is another hash of an address, for addresses with the same CRC.
+local function second(address)
+    local x = 0
+
+    for i = 1, #address do
+        x = tobit(x * 31 + byte(address, i))
+    end
+
+    return x
+end
+
+
+-- A shift register and a sum, mixed, make the points.
+local function step(x, sum)
+    x = bxor(x, lshift(x, 13))
+    x = bxor(x, rshift(x, 17))
+
+    return bxor(x, lshift(x, 5)), tobit(sum + GOLDEN)
+end
+
+
+-- write puts some points of a peer, from one on and before another, into a
+-- list at a place, and returns what is behind it. Which points they are depends
+-- on the address only: a peer that gains weight gains points and keeps those
+-- that it has.
+function _M.write(to, place, address, n, from, stop)
+    local point, owner = to.point, to.owner
+    local x, sum = tobit(mix.hash(crc32(address) + 1)), second(address)
+
+    for _ = 1, from do
+        x, sum = step(x, sum)
+    end
+
+    for at = place, place + stop - from - 1 do
+        x, sum = step(x, sum)
+        point[at], owner[at] = rshift(tobit(x + sum), 2) + 1, n
+    end
+
+    return place + stop - from
+end
+
+
+local function by_digit(from, to, size, shift)
+    local from_point, from_owner = from.point, from.owner
+    local to_point, to_owner = to.point, to.owner
+
+    fill(counts, 4 * DIGITS)
+
+    for i = 0, size - 1 do
+        local digit = band(rshift(from_point[i] - 1, shift), DIGITS - 1)
+        counts[digit] = counts[digit] + 1
+    end
+
+    local sum = 0
+    for digit = 0, DIGITS - 1 do
+        local n = counts[digit]
+        counts[digit] = sum
+        sum = sum + n
+    end
+
+    for i = 0, size - 1 do
+        local digit = band(rshift(from_point[i] - 1, shift), DIGITS - 1)
+        local at = counts[digit]
+        counts[digit] = at + 1
+        to_point[at], to_owner[at] = from_point[i], from_owner[i]
+    end
+end
+
+
+-- by_address puts the owners of a run of equal points in order.
+local function by_address(owner, from, stop, ids)
+    local run = {}
+
+    for i = from, stop - 1 do
+        run[i - from + 1] = owner[i]
+    end
+
+    sort(run, function(a, b) return ids[a] < ids[b] end)
+
+    for i = from, stop - 1 do
+        owner[i] = run[i - from + 1]
+    end
+end
+
+
+-- sort returns the points of the list that begin lent, in order. Equal points
+-- go by the addresses, whatever the numbers are: so all workers agree.
+function _M.sort(size, ids)
+    by_digit(one, other, size, 0)
+    by_digit(other, one, size, 10)
+    by_digit(one, other, size, 20)
+
+    local point, owner, from = other.point, other.owner, 0
+
+    for i = 1, size do
+        if i == size or point[i] ~= point[from] then
+            if i - from > 1 then
+                by_address(owner, from, i, ids)
+            end
+
+            from = i
+        end
+    end
+
+    return other
+end
+
+
+return _M
