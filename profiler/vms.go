@@ -124,6 +124,9 @@ func (v *vms) interpreter(addr uint64) bool {
 	return ok && addr >= start && addr < end
 }
 
+// vmEnded is why the stack of a worker is cut that has closed its VM since.
+const vmEnded = "VM has ended since"
+
 // luaStack is what the VMs say of one instant.
 type luaStack struct {
 	segments        []segment
@@ -158,6 +161,9 @@ func (v *vms) walk(at *unwind.Frame, mem procmem.Memory) luaStack {
 		w, err := walk(mem, regs)
 		if err != nil || len(w.CFA) == 0 {
 			continue
+		}
+		if w.Truncated != "" && vm.Ended() {
+			w.Truncated = vmEnded
 		}
 		for i := range w.Segments {
 			out.segments = append(out.segments, segment{w.CFA[i], w.Segments[i]})

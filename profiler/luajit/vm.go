@@ -89,6 +89,13 @@ func (vm *VM) isThread(r reader, addr uint64) bool {
 		r.u64(stack) == uint64(tagged(tagThread, addr))
 }
 
+// Ended says that the VM is being closed, or is gone, in the live process: a
+// worker does so before it exits, and then no object of it means anything.
+func (vm *VM) Ended() bool {
+	r := vm.background()
+	return r.u64(vm.global+uint64(vm.curL)) == 0 || !vm.isThread(r, vm.main)
+}
+
 // Global returns the address of the VM's global_State.
 func (vm *VM) Global() uint64 { return vm.global }
 
