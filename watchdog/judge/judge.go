@@ -203,7 +203,7 @@ func (s *State) decide(o Observation, l Limits) (Verdict, string) {
 		return v, reason
 	}
 	if o.Starting && s.stall.length() > l.Suspect {
-		return Healthy, fmt.Sprintf("starting: %s of CPU before its first turn, allowed are %s", ms(s.stall.length()), ms(l.Young))
+		return Healthy, fmt.Sprintf("starting: %s without a first turn, allowed are %s", ms(s.stall.length()), ms(l.Young))
 	}
 	return Healthy, "makes progress"
 }

@@ -56,6 +56,12 @@ func TestAsleep(t *testing.T) {
 			w.look(600*msec, func(int) { w.o.Asleep = true })
 			w.look(2*time.Second, func(int) { w.o.InWait = true })
 		}, Healthy, []Verdict{Blocked}},
+		{"asleep for seconds in its start-up", func(w *world) {
+			w.look(8*time.Second, func(int) { w.o.Starting, w.o.Asleep = true, true })
+		}, Healthy, []Verdict{Blocked}},
+		{"asleep for ever in its start-up", func(w *world) {
+			w.look(12*time.Second, func(int) { w.o.Starting, w.o.Asleep = true, true })
+		}, Blocked, nil},
 		{"a sleep loop", func(w *world) {
 			for range 8 {
 				w.look(200*msec, func(int) { w.o.Asleep = true; w.o.Waiting = "clock_nanosleep" })

@@ -264,5 +264,8 @@ func (s *State) offCPU(o Observation, l Limits) (Verdict, string) {
 	if o.LockOwner != 0 && !o.SelfOwned {
 		return LockVictim, fmt.Sprintf("asleep for %s, waiting for a lock that worker %d owns", ms(asleep), o.LockOwner)
 	}
+	if o.Starting && asleep < l.Young {
+		return Healthy, "" // a new one would only begin the same wait again
+	}
 	return Blocked, fmt.Sprintf("asleep for %s outside of its event wait, in %s", ms(asleep), s.waiting)
 }
