@@ -9,7 +9,7 @@ import (
 
 const (
 	headerSize = int(unsafe.Sizeof(samplerHeader{}))
-	stackAt    = int(unsafe.Offsetof(samplerRecord{}.Stack))
+	stacksAt   = int(unsafe.Offsetof(samplerRecord{}.Stacks))
 	furtherAt  = int(unsafe.Offsetof(samplerFurther{}.Stack))
 )
 
@@ -39,15 +39,14 @@ func decode(raw []byte) (Sample, error) {
 }
 
 // The layout of a record behind its header.
-var layout = struct{ kernel, luaGlobal, luaState, luaStack uintptr }{
-	unsafe.Offsetof(samplerRecord{}.Kernel), unsafe.Offsetof(samplerRecord{}.LuaGlobal),
-	unsafe.Offsetof(samplerRecord{}.LuaState), unsafe.Offsetof(samplerRecord{}.LuaStack),
+var layout = struct{ kernel, luaGlobal, luaState uintptr }{
+	unsafe.Offsetof(samplerRecord{}.Kernel), unsafe.Offsetof(samplerRecord{}.LuaGlobal), unsafe.Offsetof(samplerRecord{}.LuaState),
 }
 
 // decodeWindows copies the windows behind the header.
 func (s *Sample) decodeWindows(raw []byte, h *samplerHeader) error {
-	if len(raw) < stackAt {
-		return fmt.Errorf("record of the sampler: %d bytes, want at least %d with its windows", len(raw), stackAt)
+	if len(raw) < stacksAt {
+		return fmt.Errorf("record of the sampler: %d bytes, want at least %d with its windows", len(raw), stacksAt)
 	}
 	kept := append([]byte(nil), raw...)
 	var err error
@@ -59,9 +58,9 @@ func (s *Sample) decodeWindows(raw []byte, h *samplerHeader) error {
 		return Window{addr, kept[at : at+uintptr(n) : at+uintptr(n)]}
 	}
 	s.LuaGlobal = cut(h.LuaGlobalAddr, layout.luaGlobal, layout.luaState, h.LuaGlobalLen)
-	s.LuaState = cut(h.LuaStateAddr, layout.luaState, layout.luaStack, h.LuaStateLen)
-	s.LuaStack = cut(h.LuaStackAddr, layout.luaStack, uintptr(stackAt), h.LuaStackLen)
-	s.Stack = cut(h.StackAddr, uintptr(stackAt), uintptr(len(kept)), h.StackLen)
+	s.LuaState = cut(h.LuaStateAddr, layout.luaState, uintptr(stacksAt), h.LuaStateLen)
+	s.LuaStack = cut(h.LuaStackAddr, uintptr(stacksAt), uintptr(len(kept)), h.LuaStackLen)
+	s.Stack = cut(h.StackAddr, uintptr(stacksAt+len(s.LuaStack.Data)), uintptr(len(kept)), h.StackLen)
 	if h.KernelLen > 0 {
 		frames := cut(0, layout.kernel, layout.luaGlobal, uint32(h.KernelLen)).Data
 		for ; len(frames) >= 8; frames = frames[8:] {

@@ -55,13 +55,11 @@ static __always_inline void copy_lua(struct record *r, const struct watch *w, __
 	if (high < stack || high > max)
 		return;
 	high = high + LUA_ABOVE > max ? max : high + LUA_ABOVE;
-	low = high - stack > LUA_STACK_MAX ? high - LUA_STACK_MAX : stack;
+	low = high - stack > LUA_STACK_MOST ? high - LUA_STACK_MOST : stack;
 	high -= low;
-	high &= 2 * LUA_STACK_MAX - 1;
-	if (high > LUA_STACK_MAX)
-		high = LUA_STACK_MAX;
+	high &= LUA_STACK_MAX - 1;
 	r->h.lua_stack_addr = low;
-	if (!bpf_probe_read_user(r->lua_stack, high, (void *)low))
+	if (!bpf_probe_read_user(r->stacks, high, (void *)low))
 		r->h.lua_stack_len = high;
 }
 
@@ -90,7 +88,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	struct pt_regs user = {};
 	struct watch *w;
 	struct record *r;
-	__u64 end, size;
+	__u64 end, size, at;
 	int still;
 
 	if (ids_here(&ns))
@@ -130,13 +128,14 @@ int sample(struct bpf_perf_event_data *ctx)
 		end = w->stack_end || ns.pid != ns.tgid ? w->stack_end : BPF_CORE_READ(task, mm, start_stack);
 		copy_lua(r, w, user.dx);
 		r->h.stack_addr = user.sp;
-		r->h.stack_len = copy_user(r->stack, user.sp, end > user.sp ? end - user.sp : STACK_MAX);
+		at = r->h.lua_stack_len & (LUA_STACK_MAX - 1);
+		r->h.stack_len = copy_user(r->stacks + at, user.sp, end > user.sp ? end - user.sp : STACK_MAX);
 		r->h.stack_cut = r->h.stack_len != end - user.sp;
 		if (!r->h.stack_len)
 			count(COUNTER_NO_STACK);
 		else if (w->switches || r->h.stack_cut)
 			send_further(&r->h, w, user.bp, end);
-		size = __builtin_offsetof(struct record, stack) + (r->h.stack_len & (2 * STACK_MAX - 1));
+		size = __builtin_offsetof(struct record, stacks) + at + (r->h.stack_len & (2 * STACK_MAX - 1));
 		if (size > sizeof(*r))
 			size = sizeof(*r);
 	}

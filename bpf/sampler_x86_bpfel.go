@@ -83,8 +83,7 @@ type samplerRecord struct {
 	Kernel    [32]uint64
 	LuaGlobal [512]uint8
 	LuaState  [128]uint8
-	LuaStack  [8192]uint8
-	Stack     [16384]uint8
+	Stacks    [24576]uint8
 }
 
 type samplerWatch struct {

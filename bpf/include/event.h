@@ -6,6 +6,7 @@
 
 #define STACK_MAX 16384
 #define LUA_STACK_MAX 8192
+#define LUA_STACK_MOST (LUA_STACK_MAX - 8) /* of it are used, so that a mask bounds the length for the verifier */
 #define LUA_GLOBAL_MAX 512
 #define LUA_STATE_SIZE 128
 #define LUA_ABOVE 2048 /* bytes kept above the highest known slot: a frame has at most 250 slots */
@@ -81,14 +82,14 @@ struct header {
 };
 
 /* A record of the ring: the header, and if it is full, all that follows. The
- * native stack comes last so that only its used part is sent. */
+ * stacks come last and close to each other, so that only their used parts are
+ * sent: of most workers a few KiB. */
 struct record {
 	struct header h;
 	__u64 kernel[KERNEL_FRAMES];
 	__u8 lua_global[LUA_GLOBAL_MAX];
 	__u8 lua_state[LUA_STATE_SIZE];
-	__u8 lua_stack[LUA_STACK_MAX];
-	__u8 stack[STACK_MAX];
+	__u8 stacks[LUA_STACK_MAX + STACK_MAX]; /* the Lua stack, then the native one */
 };
 
 /* What the first window does not hold of a stack. It comes before the record of
