@@ -70,10 +70,11 @@ func (s *State) moved(o Observation, l Limits) bool {
 	if o.ProgressOK {
 		s.turn.word, s.turn.wordOK = o.Progress, true
 	}
+	startUpEnded := s.last.Starting && !o.Starting // by the title that it gives itself before its first turn
 	requestEnded := s.turn.newRequest(o.Request) || s.turn.newPick(o.Picks)
 	s.turn.measure(o, wordMoved)
 	handlerEnded := s.turn.newHandler(o.Activity)
-	if wordMoved || requestEnded || o.InWait || o.Stopped {
+	if wordMoved || startUpEnded || requestEnded || o.InWait || o.Stopped {
 		s.turn.timers.restart(o)
 		if !requestEnded {
 			s.turn.seen = 0

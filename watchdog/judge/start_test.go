@@ -15,6 +15,18 @@ func TestStartUp(t *testing.T) {
 			w.o.Starting = true
 			w.run(11*time.Second, steady, 1, nil)
 		}, Runaway, []Verdict{Suspect}},
+		{"its end is seen before the first turn", func(w *world) {
+			w.o.Starting = true
+			w.run(3*time.Second, steady, 1, nil)
+			w.o.Starting = false
+			w.run(2*steady, steady, 1, nil)
+		}, Healthy, []Verdict{Suspect, Runaway}},
+		{"the first turn does not end", func(w *world) {
+			w.o.Starting = true
+			w.run(3*time.Second, steady, 1, nil)
+			w.o.Starting = false
+			w.run(400*msec, steady, 1, nil)
+		}, Runaway, nil},
 	})
 }
 
