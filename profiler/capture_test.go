@@ -18,7 +18,7 @@ func TestCapture(t *testing.T) {
 	s, p := openSampler(t), openProcess(t, n.Workers[0])
 	calls := 0
 	prof, err := Capture(context.Background(), s, p, CaptureOptions{
-		Duration: 600 * time.Millisecond, Period: time.Second / testRate, Proxy: "nginx",
+		Duration: 1500 * time.Millisecond, Period: time.Second / testRate, Proxy: "nginx",
 		Label:    func(_ *Process, _ bpf.Sample, _ Result, l *Labels) { l.Request = "GET /go" },
 		Progress: func(Progress) { calls++ },
 	})

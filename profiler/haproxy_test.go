@@ -97,7 +97,7 @@ func TestLowerOfHAProxy(t *testing.T) {
 	h.Load(t, "/", 8)
 	seen, whole = map[uint64]int{}, 0
 	cut := map[string]int{}
-	n = take(t, s, 1000, 5*time.Second, func(x bpf.Sample) {
+	n = take(t, s, 600, aMinute, func(x bpf.Sample) {
 		r := p.Understand(x)
 		seen[r.Lower()]++
 		if r.Stack.Truncated == "" {

@@ -155,7 +155,7 @@ func TestWorkersAreKeptApart(t *testing.T) {
 		n.Trigger(t, "/go")
 	}
 	chunks := map[int]map[string]int{}
-	take(t, s, 400, 5*time.Second, func(x bpf.Sample) {
+	take(t, s, 400, aMinute, func(x bpf.Sample) {
 		r := byPID[x.PID].Understand(x)
 		for _, f := range r.Stack.Frames {
 			if (f.Kind == stack.Lua || f.Kind == stack.Trace) && strings.HasPrefix(f.File, "worker") {

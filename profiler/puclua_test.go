@@ -107,7 +107,7 @@ func TestLuaOfHAProxy(t *testing.T) {
 			s, p := openSampler(t), openProcess(t, pid)
 			watch(t, s, p)
 			good, inLua, bad := 0, 0, ""
-			take(t, s, 40, 1500*time.Millisecond, func(x bpf.Sample) {
+			take(t, s, 40, aMinute, func(x bpf.Sample) {
 				r := p.Understand(x)
 				got := luaLines(r.Stack)
 				if testing.Verbose() {
