@@ -33,11 +33,9 @@ demo: ## replay the outage on a private nginx and watch it heal (as root; instal
 test: $(if $(TRIES),$(GOTESTSUM)) ## all tests (as root; installs what they lack); TRIES=2 runs those that fail again
 	@scripts/install-packages.sh test
 	@$(MAKE) --no-print-directory build
-	$(GO) vet ./...
-	luacheck --quiet balancer drill/scenarios
-	@# First, two at a time, what does not care how busy the machine is; then, alone, what samples, judges and times.
+	@# First, three at a time, since they mostly wait, what does not care how busy the machine is; then, alone, what samples, judges and times.
 	@all=$$($(GO) list ./...) && export SPINGUARD_BIN=$(CURDIR)/bin/spinguard && code=0 && \
-	  GO='$(GO)' scripts/test.sh '$(TRIES)' 2 $$(echo "$$all" | grep -Ev '$(ALONE)') || code=1; \
+	  GO='$(GO)' scripts/test.sh '$(TRIES)' 3 $$(echo "$$all" | grep -Ev '$(ALONE)') || code=1; \
 	  GO='$(GO)' scripts/test.sh '$(TRIES)' 1 $$(echo "$$all" | grep -E '$(ALONE)') || code=1; exit $$code
 
 cases: build ## every case, with the agent acting (as root); CASES=faults leaves out the negatives, TRIES=2 runs what fails again
