@@ -50,6 +50,7 @@ type Watcher struct {
 	buf                        []byte
 	last                       Look
 	epoll                      tribool
+	own                        ownEpoll
 }
 
 type tribool uint8
@@ -142,7 +143,7 @@ func (w *Watcher) brief() (Look, error) {
 		return l, fmt.Errorf("system call of thread %d: %q cannot be understood", w.worker.TID, b)
 	}
 	l.Running, l.Syscall, l.Args, l.SP, l.PC = call.Running, call.Number, call.Args, call.SP, call.PC
-	l.InEventWait = !l.Running && w.EventWait(call.Number)
+	l.InEventWait = !l.Running && w.EventWait(call.Number) && w.waitsForLoop(call)
 	return l, nil
 }
 
@@ -160,6 +161,12 @@ func (w *Watcher) EventWait(number int64) bool {
 		}
 	}
 	return w.epoll == no
+}
+
+// waitsForLoop says that an epoll wait is that of nginx's loop: of its first
+// argument.
+func (w *Watcher) waitsForLoop(call syscallState) bool {
+	return w.worker.Kind != Nginx || !epollWaits[call.Number] || w.own.is(w.worker.PID, int(int32(call.Args[0])))
 }
 
 func (w *Watcher) detail(l *Look) error {

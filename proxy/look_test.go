@@ -24,6 +24,10 @@ location /fifo { content_by_lua_block { io.open(ngx.var.arg_path):read() } }
 location /poll { content_by_lua_block {
     local ffi = require "ffi"; ffi.cdef "int poll(void *, unsigned long, int);"
     ffi.C.poll(nil, 0, 30000) } }
+location /epoll { content_by_lua_block {
+    local ffi = require "ffi"; ffi.cdef "int epoll_create(int); int epoll_wait(int, void *, int, int);"
+    local ep = ffi.C.epoll_create(1)
+    ffi.C.epoll_wait(ep, ffi.new("char[64]"), 1, 30000) } }
 location /spin { content_by_lua_block { while true do end } }
 location /connect { content_by_lua_block {
     local ffi = require "ffi"
@@ -209,6 +213,21 @@ func TestPollIsNoEventWaitBesideEpoll(t *testing.T) {
 	}
 	if !EventWait(Nginx, l.Syscall) {
 		t.Error("poll is the event wait of an nginx without epoll")
+	}
+}
+
+func TestAnotherEpollIsNoEventWait(t *testing.T) {
+	s, w := startBlocker(t)
+	watch := newWatcher(t, w)
+	loop := waitLook(t, watch, "an idle worker", func(l Look) bool { return l.InEventWait })
+	hang(t, s, "GET /epoll HTTP/1.1\r\nHost: x\r\n\r\n")
+	other := func(l Look) bool { return epollWaits[l.Syscall] && l.Args[0] != loop.Args[0] }
+	if l := waitLook(t, watch, "a wait for another epoll", other); l.InEventWait || !l.Detailed {
+		t.Errorf("%+v", l)
+	}
+	// Who has not seen the loop's own one can't tell, and must not guess.
+	if l := waitLook(t, newWatcher(t, w), "the same", other); !l.InEventWait {
+		t.Errorf("%+v", l)
 	}
 }
 
