@@ -14,6 +14,8 @@ local metrics = require "resty.spinguard.metrics"
 local options = require "resty.spinguard.options"
 local plan = require "resty.spinguard.plan"
 local quota = require "resty.spinguard.quota"
+local refusal = require "resty.spinguard.refusal"
+local register = require "resty.spinguard.register"
 local request = require "resty.spinguard.request"
 local seats = require "resty.spinguard.seats"
 local store = require "resty.spinguard.store"
@@ -23,12 +25,10 @@ local watch = require "resty.spinguard.watch"
 
 local error = error
 local log = ngx.log
-local ngx_exit = ngx.exit
 local set_current_peer = balancer.set_current_peer
 local type = type
 
 
-local BUSY = -3     -- NGX_BUSY: nginx's own "no live upstreams", a 502
 local ERR = ngx.ERR
 local WARN = ngx.WARN
 local MAX_BY = 64   -- bytes of the name of a publisher
@@ -147,7 +147,7 @@ function _M.update(name, peers, opts)
     end
 
     if not version then
-        store.refused(reason)
+        register.refused(reason)
         log(WARN, "spinguard: update of ", tostring(name), " refused: ", err)
         return nil, err, reason
     end
@@ -288,36 +288,28 @@ local function next_peer(state)
 end
 
 
--- refuse ends a request in the balancer phase. Only OpenResty's nginx, whose
--- version has four parts, knows a status here; any other makes a 502 of it.
-local function refuse(state, counter)
-    if counter then
-        request.count(state, counter)
-
-        if ngx.var.nginx_version:find("^%d+%.%d+%.%d+%.%d") then
-            return ngx_exit(503)
-        end
-    end
-
-    return ngx_exit(BUSY)
-end
-
-
 -- balance is called in balancer_by_lua.
 function _M.balance(name)
     local state = upstream.current(name)
     local peer, err, counter = next_peer(state)
     if not peer then
         log(ERR, "spinguard: ", err)
-        return refuse(state, counter)
+        return refusal.late(state, counter, ngx.now())
     end
 
     local ok
     ok, err = set_current_peer(peer.host, peer.port)
     if not ok then
         log(ERR, "spinguard: could not use peer ", peer.address, ": ", err)
-        return refuse(state)
+        return refusal.late(state)
     end
+end
+
+
+-- refused is a content handler for error_page 502: it says 503 of what was
+-- refused in the balancer phase, and of all else what it was.
+function _M.refused()
+    return refusal.page()
 end
 
 

@@ -5,6 +5,7 @@ local cjson = require("cjson.safe").new()
 local lax = require("cjson.safe").new()
 local ledger = require "resty.spinguard.ledger"
 local metrics = require "resty.spinguard.metrics"
+local register = require "resty.spinguard.register"
 local store = require "resty.spinguard.store"
 local upstream = require "resty.spinguard.upstream"
 
@@ -114,21 +115,21 @@ end
 local function publish(name, update)
     local data, err, reason = body()
     if not data then
-        store.refused(reason)
+        register.refused(reason)
         return refuse(400, err, reason)
     end
 
     local value, invalid
     value, err, invalid = parse(data)
     if value == nil then
-        store.refused("json")
+        register.refused("json")
         return refuse(400, err, "json")
     end
 
     local peers, opts
     peers, opts, reason = take(value)
     if not peers then
-        store.refused(reason)
+        register.refused(reason)
         return refuse(400, opts, reason)
     end
 
@@ -184,7 +185,7 @@ end
 
 
 local function list()
-    local names = store.names()
+    local names = register.names()
     table.sort(names)
 
     return answer(200, { upstreams = #names > 0 and names
@@ -210,7 +211,7 @@ end
 
 -- numbers is the scrape endpoint for Prometheus.
 local function numbers()
-    local names, now = store.names(), ngx.now()
+    local names, now = register.names(), ngx.now()
     local lines = metrics.render(names)
     local force = 0
 
@@ -227,14 +228,14 @@ local function numbers()
     end
 
     add("refused_updates_total", "counter", "Refused updates by reason.")
-    for _, refused in ipairs(store.refusals()) do
+    for _, refused in ipairs(register.refusals()) do
         lines[#lines + 1] = 'spinguard_balancer_refused_updates_total{reason="'
                             .. refused[1] .. '"} ' .. refused[2]
     end
 
     add("forced_updates_total", "counter", "Updates published by force.")
     lines[#lines + 1] = "spinguard_balancer_forced_updates_total "
-                        .. store.forces()
+                        .. register.forces()
 
     add("quarantines", "gauge", "Quarantines in force.")
     lines[#lines + 1] = "spinguard_balancer_quarantines " .. force

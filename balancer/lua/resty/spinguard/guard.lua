@@ -4,32 +4,19 @@
 local choose = require "resty.spinguard.choose"
 local health = require "resty.spinguard.health"
 local ledger = require "resty.spinguard.ledger"
+local refusal = require "resty.spinguard.refusal"
 local request = require "resty.spinguard.request"
 
-local ceil = math.ceil
 local find = string.find
 local gsub = string.gsub
 local ngx = ngx
+local refuse = refusal.early
 
 
 local LOCAL = { ["127.0.0.1"] = true, ["::1"] = true, ["unix:"] = true }
-local MAX_RETRY_AFTER = 300
-local EMPTY = 10    -- seconds until an emptied upstream may be asked again
 
 
 local _M = {}
-
-
-local function refuse(state, status, counter, seconds)
-    request.count(state, counter)
-
-    if seconds and seconds > 0 then
-        ngx.header["Retry-After"] = ceil(seconds < MAX_RETRY_AFTER and seconds
-                                         or MAX_RETRY_AFTER)
-    end
-
-    return ngx.exit(status)
-end
 
 
 -- pattern returns the Lua pattern of a subject in which "*" stands for one
@@ -102,7 +89,8 @@ function _M.check(state, now)
     end
 
     if state.plan.empty then
-        return refuse(state, 503, "rejected_empty", EMPTY)
+        return refuse(state, 503, "rejected_empty",
+                      refusal.EMPTY)
     end
 
     local seconds = route(state.name, now)
@@ -117,7 +105,8 @@ function _M.check(state, now)
     end
 
     if choose.full(state, now) then
-        return refuse(state, 503, "rejected_bound", 1)
+        return refuse(state, 503, "rejected_bound",
+                      refusal.FULL)
     end
 
     if state.rate then

@@ -1,6 +1,6 @@
 -- Numbers for ids, from 1 on, as few as there are ids: pickers work with
--- numbers. The way from id to number is a look at all of them where they are
--- few; else a hash table of two bytes a place, made once it is asked for.
+-- numbers. The way from id to number is a look at all of them, while they are
+-- few or few have been asked for; then a hash table of two bytes a place.
 
 local bit = require "bit"
 local ffi = require "ffi"
@@ -10,7 +10,8 @@ local crc32 = ngx.crc32_short
 local setmetatable = setmetatable
 
 
-local FEW = 16
+local FEW = 16      -- ids
+local LOOKS = 16    -- cost less than the table
 
 local shorts = ffi.typeof("uint16_t[?]")
 
@@ -23,7 +24,7 @@ local mt = { __index = _M }
 -- that were given back, each with the one that was before it.
 function _M.new(ids)
     return setmetatable({ ids = ids, live = #ids, free = {}, last = 0,
-                          place = false, mask = 0 }, mt)
+                          looks = 0, place = false, mask = 0 }, mt)
 end
 
 
@@ -90,7 +91,9 @@ end
 -- of returns the number of an id, or nil.
 function _M.of(self, id)
     if not self.place then
-        if #self.ids <= FEW then
+        self.looks = self.looks + 1
+
+        if #self.ids <= FEW or self.looks <= LOOKS then
             return look(self, id)
         end
 

@@ -8,9 +8,9 @@
 -- may be behind. So that the search never meets a gap, the last dropped
 -- versions stay as empty keys for a while.
 
-local check = require "resty.spinguard.check"
 local ledger = require "resty.spinguard.ledger"
 local record = require "resty.spinguard.record"
+local register = require "resty.spinguard.register"
 
 local ipairs = ipairs
 local ngx_now = ngx.now
@@ -18,7 +18,6 @@ local ngx_time = ngx.time
 
 
 local MAX_STEPS = 100000
-local MAX_UPSTREAMS = 10000
 local EMPTY_KEYS = 64
 
 
@@ -31,6 +30,7 @@ local known = {}
 
 function _M.init(shared)
     dict = shared
+    register.init(shared)
 
     local ok, err = dict:safe_add("sequence", 0)
     if not ok and err ~= "exists" then
@@ -174,76 +174,6 @@ local function sweep(name, newest)
 end
 
 
--- list puts the name of a new upstream into the list of all.
-local function list(name)
-    for i = 1, MAX_UPSTREAMS do
-        local ok, err = dict:safe_add("x:" .. i, name)
-        if ok then
-            return true
-        end
-
-        if err ~= "exists" then
-            return nil, err
-        end
-
-        if dict:get("x:" .. i) == name then
-            return true
-        end
-    end
-
-    return nil, "more than " .. MAX_UPSTREAMS .. " upstreams"
-end
-
-
--- names returns the names of all upstreams, by their numbers.
-function _M.names()
-    local names = {}
-
-    for i = 1, MAX_UPSTREAMS do
-        local name = dict:get("x:" .. i)
-        if not name then
-            break
-        end
-
-        names[i] = name
-    end
-
-    return names
-end
-
-
--- number returns the number of an upstream, 0 if it has none.
-function _M.number(name)
-    for i = 1, MAX_UPSTREAMS do
-        local found = dict:get("x:" .. i)
-        if found == name then
-            return i
-        end
-
-        if not found then
-            return 0
-        end
-    end
-
-    return 0
-end
-
-
--- refusals returns how many updates were refused, by reason.
-function _M.refusals()
-    local counts = {}
-
-    for _, reason in ipairs(check.REASONS) do
-        local n = dict:get("c:refused:" .. reason)
-        if n then
-            counts[#counts + 1] = { reason, n }
-        end
-    end
-
-    return counts
-end
-
-
 local function enough(head, peers, force)
     local old, new = #head.peers, #peers
 
@@ -283,7 +213,7 @@ local function store_after(name, head, new)
 
         dict:incr("sequence", 1)
         if new.force then
-            _M.forced()
+            register.forced()
         end
 
         drop(name, new.dropped, new.version)
@@ -315,7 +245,7 @@ function _M.publish(name, peers, opts)
         end
 
         if not head then
-            local ok, err = list(name)
+            local ok, err = register.add(name)
             if not ok then
                 return full(err)
             end
@@ -343,30 +273,6 @@ function _M.publish(name, peers, opts)
 
     return nil, "could not store the version: too many other publishers",
            "busy"
-end
-
-
-local function count(name)
-    if not dict:incr(name, 1) and dict:safe_add(name, 0) then
-        dict:incr(name, 1)
-    end
-end
-
-
--- refused counts a refused update by its reason.
-function _M.refused(reason)
-    count("c:refused:" .. reason)
-end
-
-
--- forced counts an update that was published by force.
-function _M.forced()
-    count("c:forced")
-end
-
-
-function _M.forces()
-    return dict:get("c:forced") or 0
 end
 
 

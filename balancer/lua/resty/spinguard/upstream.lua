@@ -12,6 +12,7 @@ local mix = require "resty.spinguard.mix"
 local pool = require "resty.spinguard.pool"
 local quota = require "resty.spinguard.quota"
 local record = require "resty.spinguard.record"
+local register = require "resty.spinguard.register"
 local seats = require "resty.spinguard.seats"
 local serving = require "resty.spinguard.serving"
 local store = require "resty.spinguard.store"
@@ -143,7 +144,7 @@ local function new_state(name)
     local state = {
         name = name, opts = opts, epoch = -1, recheck = serving.FOREVER,
         broken = {}, loads = {}, out = {}, carried = 0, back = false,
-        number = store.number(name),
+        number = register.number(name),
     }
     state.row = metrics.row(state.number)
 
