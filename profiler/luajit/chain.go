@@ -88,27 +88,38 @@ func (w *walker) spotAt(base, pc uint64, own bool, l leaf) (spot, string) {
 	if ok && v.tag() == tagThread && here.fn == w.thread {
 		return here, ""
 	}
-	if !ok || !v.isFunc() || !w.r.is(here.fn, tagFunc) {
-		// The snapshot may not hold the function, and a closure may have been
-		// collected since the sample was taken; its bytecode is known.
-		if here.trace || own && ok && v.isFunc() {
-			if here.proto = w.vm.protoOf(w.r, pc-4); here.proto != nil {
-				here.fn, here.pos = 0, here.proto.pos(pc-4)
-				return here, ""
-			}
+	isFunc := ok && v.isFunc()
+	if isFunc && w.r.is(here.fn, tagFunc) {
+		if here.proto = w.vm.funcProto(w.r, here.fn); here.proto != nil {
+			here.pos = here.proto.pos(pc - 4)
 		}
-		// A function that returns to C: its results lie where it was. It is
-		// passed, as the thread's own dummy frame is.
-		if w.frames == 0 && base == l.base && l.trace == 0 && l.slots.word(base-8)&3 == linkC {
-			here.fn = w.thread
-			return here, ""
+		if here.pos < 0 && own && pc != 0 {
+			here.byCode(w, pc) // another function lies by now where a closure did
 		}
-		return here, fmt.Sprintf("frame %d: no function at its base %#x", w.frames, base)
+		return here, ""
 	}
-	if here.proto = w.vm.funcProto(w.r, here.fn); here.proto != nil {
-		here.pos = here.proto.pos(pc - 4)
+	// The snapshot may not hold the function, and a closure may have been
+	// collected since the sample was taken; its bytecode is known.
+	if (here.trace || own && isFunc) && here.byCode(w, pc) {
+		return here, ""
 	}
-	return here, ""
+	// A function that returns to C: its results lie where it was. It is
+	// passed, as the thread's own dummy frame is.
+	if w.frames == 0 && base == l.base && l.trace == 0 && l.slots.word(base-8)&3 == linkC {
+		here.fn = w.thread
+		return here, ""
+	}
+	return here, fmt.Sprintf("frame %d: no function at its base %#x", w.frames, base)
+}
+
+// byCode takes the function from the bytecode behind which its pc lies.
+func (s *spot) byCode(w *walker, pc uint64) bool {
+	p := w.vm.protoOf(w.r, pc-4)
+	if p == nil {
+		return false
+	}
+	s.fn, s.proto, s.pos = 0, p, p.pos(pc-4)
+	return true
 }
 
 // link is what a frame says of its caller.
