@@ -1,6 +1,11 @@
 package flamegraph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Diff returns a profile that compares two: its boxes have the values of now
 // and remember those of base. Shares of the whole are compared, so the two
@@ -12,7 +17,7 @@ func Diff(base, now *Profile) (*Profile, error) {
 	p := b.p
 	p.Type, p.Unit, p.Start, p.Duration = now.Type, now.Unit, now.Start, now.Duration
 	p.Account = now.Account
-	p.Account.Notes = append([]Note{{Key: "base", Value: base.Name}}, now.Account.Notes...)
+	p.Account.Notes = slices.Concat([]Note{{Key: "base", Value: base.Name}}, base.Account.asBase(now.Account.Notes), now.Account.Notes)
 	if base.Unit != now.Unit {
 		p.Account.Notes = append(p.Account.Notes, Note{Key: "base_unit", Value: base.Unit})
 	}
@@ -24,6 +29,21 @@ func Diff(base, now *Profile) (*Profile, error) {
 		return nil, fmt.Errorf("%s: %w", base.Name, err)
 	}
 	return b.finish(), nil
+}
+
+// asBase says in notes what the profile that another one is compared with says
+// of its completeness, and what else it says in words that the other one does not.
+func (a Account) asBase(known []Note) []Note {
+	var out []Note
+	if a.Taken >= 0 && a.Shown >= 0 && a.Lost >= 0 {
+		out = append(out, Note{Key: "base_samples", Value: strings.TrimSuffix(strings.TrimPrefix(a.Sentence(), "Samples: "), ".")})
+	}
+	for _, n := range a.Notes {
+		if _, err := strconv.ParseFloat(n.Value, 64); n.Key != "" && err != nil && !slices.Contains(known, n) {
+			out = append(out, Note{Key: "base_" + n.Key, Value: n.Value})
+		}
+	}
+	return out
 }
 
 // join adds the stacks of a whole profile; those of its own base, if it has
