@@ -17,10 +17,16 @@ func TestCapture(t *testing.T) {
 	n.Trigger(t, "/go")
 	s, p := openSampler(t), openProcess(t, n.Workers[0])
 	calls := 0
-	prof, err := Capture(context.Background(), s, p, CaptureOptions{
-		Duration: 1500 * time.Millisecond, Period: time.Second / testRate, Proxy: "nginx",
-		Label:    func(_ *Process, _ bpf.Sample, _ Result, l *Labels) { l.Request = "GET /go" },
-		Progress: func(Progress) { calls++ },
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	prof, err := Capture(ctx, s, p, CaptureOptions{
+		Duration: aMinute, Period: time.Second / testRate, Proxy: "nginx",
+		Label: func(_ *Process, _ bpf.Sample, _ Result, l *Labels) { l.Request = "GET /go" },
+		Progress: func(now Progress) {
+			if calls++; calls > 2 && now.Samples > 100 {
+				cancel()
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
