@@ -98,12 +98,23 @@ func (a *Agent) stallEnded(w *worker, d judge.Decision) {
 	a.metrics.ObserveStall(w.in.Name, d.Ended)
 	request := ""
 	var frames []string
-	if n := len(w.recent); n > 0 {
-		request = w.recent[n-1].labels.Request
-		frames = places(w.recent[n-1].result.Stack)
+	if samples := w.during(d.Over); len(samples) > 0 {
+		typical := mostTypical(samples)
+		request, frames = typical.labels.Request, places(typical.result.Stack)
 	}
 	a.log.Info("stall", zap.String("proxy", w.in.Name), zap.Int("pid", w.PID), zap.Time("at", a.clock.wallAt(w.last.Now)),
 		zap.Int64("ms", d.Ended.Milliseconds()), zap.Int64("wall_ms", d.Over.Milliseconds()), zap.String("request", request), zap.Strings("frames", frames))
+}
+
+// during returns the samples of the standstill that ended with the last
+// observation and lasted so long. That observation shows what came next.
+func (w *worker) during(over time.Duration) []sampled {
+	from := w.last.Now - over
+	list := slices.DeleteFunc(slices.Clone(w.recent), func(s sampled) bool { return s.when < from || s.when >= w.last.Now })
+	if len(list) == 0 {
+		return w.recent
+	}
+	return list
 }
 
 // places lists the frames of a stack, leaf first.
