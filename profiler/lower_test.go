@@ -63,17 +63,19 @@ func turns(t *testing.T, pid int, serve func()) (samples, prints int) {
 		}
 		turn[p.Understand(sample).Lower()]++
 	})
+	all, without := 0, 0
 	for _, turn := range byTurn {
 		n := 0
 		for _, k := range turn {
 			n += k
 		}
-		if turn[0] > 0 {
-			t.Errorf("%d of %d samples without fingerprint", turn[0], n)
-		}
+		all, without = all+n, without+turn[0]
 		if n >= 10 {
 			samples, prints = samples+n, prints+len(turn)
 		}
+	}
+	if without*100 > all { // samples that wait too long on a crowded machine have none
+		t.Errorf("%d of %d samples without fingerprint", without, all)
 	}
 	return samples, prints
 }
