@@ -44,6 +44,7 @@ type Watch struct {
 	CrumbAddr    uint64 // the worker's slot in its own mapping of the crumb file
 	Lua          LuaWatch
 	Full         bool // copy the windows with each sample, not only now and then
+	Patient      bool // samples in which the progress word has moved end no Read that waits, with windows or not
 	// Switches says that the thread runs on several stacks, and that frame
 	// pointers lead from one to the other, as in Go programs.
 	Switches bool

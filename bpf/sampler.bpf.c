@@ -140,8 +140,9 @@ int sample(struct bpf_perf_event_data *ctx)
 			size = sizeof(*r);
 	}
 	/* Nobody waits for the record of a worker that moves on, unless all of its
-	 * windows are wanted: what they lack is read from memory that changes. */
-	if (bpf_ringbuf_output(&ring, r, size, still || w->full_every <= 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+	 * windows are wanted soon: what they lack is read from memory that changes. */
+	still = still || (w->full_every <= 1 && !w->patient);
+	if (bpf_ringbuf_output(&ring, r, size, still ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		count(COUNTER_LOST_RING);
 		add_one(&lost, ns.pid);
 	}

@@ -250,5 +250,8 @@ func watchValue(w Watch) samplerWatch {
 	if w.Switches {
 		v.Switches = 1
 	}
+	if w.Patient {
+		v.Patient = 1
+	}
 	return v
 }

@@ -106,6 +106,8 @@ type samplerWatch struct {
 	LastProgress    uint64
 	Count           uint32
 	Switches        uint32
+	Patient         uint32
+	Unused          uint32
 }
 
 // Names of all BPF objects in the ELF.

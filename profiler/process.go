@@ -90,6 +90,13 @@ func (p *Process) StackEnd(sp uint64) uint64 {
 	return m.End
 }
 
+// Code says that an address lies in code, as far as is known of the mappings.
+func (p *Process) Code(addr uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.modules.isCode(addr)
+}
+
 // Symbol finds an exported symbol and returns its address and size.
 func (p *Process) Symbol(name string) (addr, size uint64, ok bool) {
 	p.mu.Lock()

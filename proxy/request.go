@@ -56,9 +56,15 @@ func FindRequest(mem procmem.Memory, live procmem.Window, exdata uint64, registe
 // and looks there first, but believes nothing that does not prove itself again.
 // The zero value is ready. One goroutine may use it.
 type RequestFinder struct {
+	// Code says that an address is one of code, where no request lies: a stack
+	// is full of them. nil: not known.
+	Code func(addr uint64) bool
+
 	line, host           int // offsets in ngx_http_request_t; 0: not known yet
 	upstream, conf, peer int // of r->upstream, and in ngx_http_upstream_t
 	empty                [upstreamWords]uint64
+	vain                 [upstreamWords]uint8 // requests in which these led to no upstream
+	searches             int
 }
 
 // Find is FindRequest.
@@ -92,6 +98,9 @@ func (f *RequestFinder) find(mem procmem.Memory, live procmem.Window, exdata uin
 	end := live.Addr + uint64(len(live.Data))
 	try := func(addr uint64) (found, []byte, bool) {
 		if addr%8 != 0 || !userAddress(addr) || tried[addr] || addr >= live.Addr && addr < end {
+			return found{}, nil, false
+		}
+		if f.Code != nil && f.Code(addr) {
 			return found{}, nil, false
 		}
 		if magic, err := procmem.Uint32(mem, addr); err != nil || magic != requestMagic {

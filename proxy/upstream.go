@@ -43,16 +43,31 @@ func (f *RequestFinder) findUpstream(mem procmem.Memory, b []byte) Upstream {
 	if words == f.empty {
 		return Upstream{}
 	}
+	f.searches++
 	for i := range words {
+		if f.vain[i] >= vainMost && f.searches%vainEvery != 0 {
+			continue
+		}
 		at := upstreamFirst + 8*i
 		if u, ok := f.upstreamAt(mem, b, at); ok {
 			f.upstream = at
 			return u
 		}
+		if words[i] != 0 && f.vain[i] < vainMost {
+			f.vain[i]++
+		}
 	}
 	f.empty = words
 	return Upstream{}
 }
+
+// A member that so many requests had, and that led to no upstream, is another
+// one: r->upstream is null in a request without. It is looked at once in a
+// while only, since what it points to is much to read.
+const (
+	vainMost  = 8
+	vainEvery = 16
+)
 
 func (f *RequestFinder) upstreamAt(mem procmem.Memory, b []byte, at int) (Upstream, bool) {
 	if at+8 > len(b) {

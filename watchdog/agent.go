@@ -37,6 +37,7 @@ const (
 	lookEvery        = 200 * time.Millisecond // looks at workers from outside
 	scanEvery        = time.Second            // looks for new and gone processes
 	suspectScanEvery = 3 * time.Second        // the same, while a worker is suspected
+	busyEvery        = 50 * time.Millisecond  // reads the samples of workers that are busy
 	alarmEvery       = 20 * time.Millisecond  // both, while an incident is open
 	alarmScanEvery   = 40 * time.Millisecond
 	imagesMax        = 128
@@ -214,14 +215,6 @@ func (a *Agent) writeRest() {
 		a.write(e)
 	}
 	a.writer.close()
-}
-
-// pause is how long the loop may wait for samples.
-func (a *Agent) pause() time.Duration {
-	if a.alarmed() {
-		return alarmEvery
-	}
-	return lookEvery
 }
 
 // tick does what is due by time.

@@ -43,6 +43,19 @@ func (a *Agent) readSamples(deadline time.Time) error {
 	return nil
 }
 
+// pause is how long the loop may wait for samples.
+func (a *Agent) pause() time.Duration {
+	if a.alarmed() {
+		return alarmEvery
+	}
+	for _, w := range a.workers {
+		if w.level == busy {
+			return busyEvery
+		}
+	}
+	return lookEvery
+}
+
 // takeSample judges one sample. It says whether something must be done at once.
 func (a *Agent) takeSample(s bpf.Sample) bool {
 	w := a.workers[s.TID]
@@ -95,7 +108,7 @@ func (w *worker) starting() bool { return !w.Started && !w.serves }
 
 // understand finds stack, request and handler of a sample.
 func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
-	glance := w.level == calm && w.decision.Stall == 0 // nobody will ask for values
+	glance := w.level <= busy && !doubtful(w.decision) // nobody will ask for values
 	look := w.process.Understand
 	if glance {
 		look = w.process.Glance
@@ -122,6 +135,12 @@ func (a *Agent) understand(w *worker, s bpf.Sample, o *judge.Observation) {
 	a.recorder.Add(w.recorded(), s.When, r, s.Weight, labels)
 	a.account(w, s)
 	w.keep(sampled{when: s.When, weight: s.Weight, result: r, labels: labels, glanced: glance, request: w.request, hasReq: w.hasReq})
+}
+
+// doubtful says that the worker may be stuck: what it does with which values
+// may be asked for. One that is looked at closely only because it is busy is not.
+func doubtful(d judge.Decision) bool {
+	return d.Stall > 0 || d.Count || d.Verdict == judge.Suspect || d.Verdict.Stuck()
 }
 
 // placeStack tells the sampler where the stack of a thread ends, which only its

@@ -148,6 +148,9 @@ func (a *Agent) Status() api.Status {
 // Workers implements web.Source.
 func (a *Agent) Workers() []api.WorkerStatus { return a.read().workers }
 
+// Glance implements web.Source. The view is not made anew more often for it.
+func (a *Agent) Glance() []api.WorkerStatus { return a.view.Load().workers }
+
 // Quarantines implements web.Source.
 func (a *Agent) Quarantines() []api.Quarantine { return a.read().quarantines }
 

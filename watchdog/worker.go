@@ -20,7 +20,8 @@ type level int
 
 const (
 	calm   level = iota // the steady rate, windows now and then
-	closer              // the steady rate, all windows
+	busy                // the steady rate, all windows, read a few at a time
+	closer              // the steady rate, all windows, read as they come
 	burst               // the burst rate, all windows
 )
 
@@ -112,7 +113,7 @@ func (a *Agent) attach(in *instance, info proxy.Worker) error {
 		return procmem.ErrGone
 	}
 	w := &worker{Worker: info, in: in, process: process, nspid: balancer.NamespacePID(info.PID), seenAt: a.clock.mono()}
-	w.since = startedAt(info.StartTime, a.clock)
+	w.since, w.requests.Code = startedAt(info.StartTime, a.clock), process.Code
 	if w.handle, err = procmem.Open(info.PID); err != nil {
 		_ = process.Close()
 		return err
@@ -194,7 +195,7 @@ func (a *Agent) rewatch(w *worker) {
 		return
 	}
 	var err error
-	w.watch.Full = w.level != calm || a.cfg.RequestBudget.CPU > 0
+	w.watch.Full, w.watch.Patient = w.level != calm || a.cfg.RequestBudget.CPU > 0, w.level == busy && a.cfg.RequestBudget.CPU == 0
 	switch w.level {
 	case burst:
 		err = a.sampler.Burst(w.watch, a.cfg.Sampling.Burst)
@@ -213,8 +214,10 @@ func (a *Agent) follow(w *worker, d judge.Decision) {
 	switch {
 	case d.Burst && (w.episode == nil || !w.episode.writing && !w.episode.written):
 		want = burst
-	case d.Close:
+	case d.Close && doubtful(d):
 		want = closer
+	case d.Close:
+		want = busy
 	}
 	if want != w.level {
 		w.level = want

@@ -36,6 +36,8 @@ func newFake() *fakeSource {
 
 func (f *fakeSource) Status() api.Status { return f.status }
 
+func (f *fakeSource) Glance() []api.WorkerStatus { return f.Workers() }
+
 func (f *fakeSource) Workers() []api.WorkerStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -106,7 +106,7 @@ func (s *Server) record(ctx context.Context) {
 	tick := time.NewTicker(historyEvery)
 	defer tick.Stop()
 	for {
-		s.history.add(s.o.Source.Workers())
+		s.history.add(s.o.Source.Glance())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -15,6 +15,9 @@ import (
 type Source interface {
 	Status() api.Status
 	Workers() []api.WorkerStatus // in the order of proxy and index
+	// Glance is Workers for who looks all the time, and is content with what is
+	// a second old.
+	Glance() []api.WorkerStatus
 	Quarantines() []api.Quarantine
 	Classes() []api.Class // most CPU time first
 	Signals() api.Signals

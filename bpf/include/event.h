@@ -40,6 +40,8 @@ struct watch {
 	__u64 last_progress;
 	__u32 count;
 	__u32 switches;     /* it runs on several stacks, with frame pointers that lead from one to the other */
+	__u32 patient;      /* nobody waits for the samples in which it moves on, windows or not */
+	__u32 unused;
 };
 
 /* The first word of each record of the ring. */

@@ -39,6 +39,8 @@ func (s source) Status() api.Status {
 	return api.Status{Node: s.name, Sampler: s.name, Lost: map[string]int64{s.name: 1}, Proxies: []api.Proxy{{Name: s.name, Note: s.name}}}
 }
 
+func (s source) Glance() []api.WorkerStatus { return s.Workers() }
+
 func (s source) Workers() []api.WorkerStatus {
 	return []api.WorkerStatus{{Proxy: s.name, Kind: s.name, Index: 1, Verdict: s.name, Reason: s.name, Request: s.name, Upstream: s.name, Version: s.name, Incident: s.name}}
 }

@@ -20,7 +20,9 @@ import (
 // source is an agent with one worker and one quarantine.
 type source struct{ lifted string }
 
-func (*source) Status() api.Status { return api.Status{Node: "lb-7", Mode: "observe"} }
+func (*source) Status() api.Status           { return api.Status{Node: "lb-7", Mode: "observe"} }
+func (s *source) Glance() []api.WorkerStatus { return s.Workers() }
+
 func (*source) Workers() []api.WorkerStatus {
 	return []api.WorkerStatus{{Proxy: "p", Index: 1, Verdict: "healthy"}}
 }
