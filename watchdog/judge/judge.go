@@ -211,7 +211,10 @@ func (s *State) decide(o Observation, l Limits) (Verdict, string) {
 // wish says how closely the worker must be watched to decide the next step.
 func (s *State) wish(d *Decision, l Limits) {
 	bad := s.verdict != Healthy && s.verdict != Saturated
-	d.Burst = bad && s.verdict != Blocked && s.verdict != Spinning
+	// A burst costs the worker some percent, which a handler of 100 ms need not
+	// pay, and which would make one of nearly 300 ms look longer.
+	near := s.verdict.Stuck() || max(s.stall.length(), s.clock.still) >= 2*l.Suspect
+	d.Burst = bad && near && s.verdict != Blocked && s.verdict != Spinning
 	d.Count = s.clock.still >= l.Suspect || s.window.doubtful() || s.verdict == Spinning || s.sleeper.doubtful(s.last.Now)
 	d.Close = bad || d.Count || s.window.busy() || s.window.one.lingers(s.last.Now)
 }

@@ -33,9 +33,13 @@ func TestWishes(t *testing.T) {
 	if w.last.Burst || w.last.Close || w.last.Count {
 		t.Errorf("a healthy worker is watched closely: %+v", w.last)
 	}
-	w.run(200*msec, steady, 1, nil)
+	w.run(120*msec, steady, 1, nil)
+	if w.last.Burst || !w.last.Close {
+		t.Errorf("a suspect of 120 ms is not watched closely, or disturbed: %+v", w.last)
+	}
+	w.run(80*msec, steady, 1, nil)
 	if !w.last.Burst || !w.last.Close {
-		t.Errorf("a suspect is not watched closely: %+v", w.last)
+		t.Errorf("a suspect of 200 ms is not watched closely: %+v", w.last)
 	}
 }
 
