@@ -35,6 +35,7 @@ func (f *RequestFinder) findUpstream(mem procmem.Memory, b []byte) Upstream {
 		return u
 	}
 	var words [upstreamWords]uint64
+	skipped := false
 	for i := range words {
 		if at := upstreamFirst + 8*i; at+8 <= len(b) {
 			words[i] = binary.LittleEndian.Uint64(b[at:])
@@ -44,8 +45,10 @@ func (f *RequestFinder) findUpstream(mem procmem.Memory, b []byte) Upstream {
 		return Upstream{}
 	}
 	f.searches++
+	all := f.searches%vainEvery == 0
 	for i := range words {
-		if f.vain[i] >= vainMost && f.searches%vainEvery != 0 {
+		if f.vain[i] >= vainMost && !all {
+			skipped = true
 			continue
 		}
 		at := upstreamFirst + 8*i
@@ -57,7 +60,9 @@ func (f *RequestFinder) findUpstream(mem procmem.Memory, b []byte) Upstream {
 			f.vain[i]++
 		}
 	}
-	f.empty = words
+	if !skipped {
+		f.empty = words
+	}
 	return Upstream{}
 }
 
