@@ -65,11 +65,11 @@ func (c *Collector) meetBackends(now time.Time, workers []Worker, inodes map[net
 	var own map[uint32]bool
 	for address, list := range inodes {
 		b := c.backends[address]
-		if b == nil && len(c.backends) < backendsMost && listenerAt(listeners, address, 0) != 0 {
+		if b == nil && len(c.backends) < backendsMost && listenerAt(listeners, address, 0) != 0 && now.Sub(c.others[address]) > again {
 			if local == nil {
 				local, own = localAddresses(), c.workerSockets(workers)
 			}
-			if (address.Addr().IsLoopback() || local[address.Addr()]) && now.Sub(c.others[address]) > again {
+			if address.Addr().IsLoopback() || local[address.Addr()] {
 				if !slices.ContainsFunc(list, func(inode uint32) bool { return own[inode] }) {
 					c.notOurs(now, address)
 					continue

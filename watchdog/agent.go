@@ -95,6 +95,7 @@ type Agent struct {
 	sampled    bool   // a first sample has come
 	unreadable uint64 // records of the sampler that could not be decoded
 	lastLook   time.Duration
+	looks      uint64
 	lastScan   time.Duration
 	lastTick   time.Duration
 }

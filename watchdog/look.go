@@ -10,10 +10,31 @@ import (
 )
 
 // lookAtAll looks at every worker from outside: what sleeps is in no sample.
+// Where they are many, those that rest take turns.
 func (a *Agent) lookAtAll(now time.Duration) {
+	a.looks++
 	for _, w := range a.workers {
-		a.lookAt(w, now)
+		if !w.rests() || isTurn(a.looks, w.TID, len(a.workers)) {
+			a.lookAt(w, now)
+		}
 	}
+}
+
+// rests says that the worker was last seen in its event wait, and nothing is
+// suspected of it.
+func (w *worker) rests() bool {
+	return w.look.InEventWait && w.level == calm && w.decision.Verdict == judge.Healthy
+}
+
+const (
+	oneLook   = 32 // so many that rest are looked at at a time,
+	mostTurns = 3  // but each one by the third time at the latest
+)
+
+// isTurn says whether one of so many workers that rest is looked at this time.
+func isTurn(look uint64, tid, workers int) bool {
+	turns := min((workers+oneLook-1)/oneLook, mostTurns)
+	return turns <= 1 || (look+uint64(tid))%uint64(turns) == 0
 }
 
 func (a *Agent) lookAt(w *worker, now time.Duration) {
