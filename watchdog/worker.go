@@ -191,11 +191,11 @@ func (a *Agent) findFiles(w *worker) {
 
 // rewatch tells the sampler what to copy of the worker from now on.
 func (a *Agent) rewatch(w *worker) {
+	w.watch.Full, w.watch.Patient = w.level != calm || a.cfg.RequestBudget.CPU > 0, w.level == busy && a.cfg.RequestBudget.CPU == 0
 	if a.sampler == nil {
 		return
 	}
 	var err error
-	w.watch.Full, w.watch.Patient = w.level != calm || a.cfg.RequestBudget.CPU > 0, w.level == busy && a.cfg.RequestBudget.CPU == 0
 	switch w.level {
 	case burst:
 		err = a.sampler.Burst(w.watch, a.cfg.Sampling.Burst)
