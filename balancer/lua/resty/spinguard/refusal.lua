@@ -26,9 +26,10 @@ local ADDRESS = ffi.typeof("uintptr_t")
 local _M = { EMPTY = 10, FULL = 1 }
 
 
--- By address, since nginx forgets all else on the way to an error page; there
--- are no more of them than requests at once.
-local late = {}
+-- By address, since nginx forgets all else on the way to an error page. Those
+-- that no page asks for stay: so now and then all are forgotten.
+local MOST_LATE = 4096
+local late, lates = {}, 0
 
 
 local function address()
@@ -70,6 +71,12 @@ function _M.late(state, counter, now)
     end
 
     count(state, counter)
+
+    if lates >= MOST_LATE then
+        late, lates = {}, 0
+    end
+
+    lates = lates + 1
     late[address()] = { start = start_time(),
                         seconds = wait(state, counter, now) }
 
@@ -84,7 +91,10 @@ end
 function _M.page()
     local at = address()
     local refused = late[at]
-    late[at] = nil
+
+    if refused then
+        late[at], lates = nil, lates - 1
+    end
 
     if refused and refused.start == start_time() then
         retry_after(refused.seconds)
