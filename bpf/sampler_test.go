@@ -87,10 +87,17 @@ func TestSamplesThreadsInContainers(t *testing.T) {
 	if err := s.Watch(Watch{PID: pid, TID: pid, Full: true}); err != nil {
 		t.Fatal(err)
 	}
-	for _, sample := range collect(t, s, 3) {
-		if sample.PID != pid || sample.TID != pid || len(sample.Stack.Data) == 0 {
-			t.Fatalf("sample of pid %d, thread %d with %d bytes of its stack; watched is %d", sample.PID, sample.TID, len(sample.Stack.Data), pid)
+	stacks := 0
+	for _, sample := range collect(t, s, 5) {
+		if sample.PID != pid || sample.TID != pid {
+			t.Fatalf("sample of pid %d, thread %d; watched is %d", sample.PID, sample.TID, pid)
 		}
+		if len(sample.Stack.Data) > 0 { // not while it executes its program
+			stacks++
+		}
+	}
+	if stacks == 0 {
+		t.Error("no sample has a stack")
 	}
 }
 
