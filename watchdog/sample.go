@@ -77,13 +77,41 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 	}
 	o.TurnFrom = w.turnFrom(&o)
 	switch {
-	case !s.Full:
+	case !s.Full || a.thin(w, s):
 		a.recorder.Skip(w.recorded(), s.When, s.Weight)
 		w.unseen()
+		o.Unseen = true
 	case a.worthwhile(w, s):
 		a.understand(w, s, &o)
+		w.varied.add(o)
+	default:
+		o.Unseen = true
 	}
 	return a.judge(w, o)
+}
+
+// thin says that the sample of a busy worker needs no look at its stack: its
+// loop has turned since the last sample, it was looked at a moment ago, and
+// worked on another request then than the time before. Who does one thing, or
+// nothing that is known, is looked at each time.
+func (a *Agent) thin(w *worker, s bpf.Sample) bool {
+	return w.level == busy && a.cfg.RequestBudget.CPU == 0 && w.varied.other && s.When-w.varied.when < thinEvery &&
+		s.ProgressOK && w.last.ProgressOK && s.Progress != w.last.Progress
+}
+
+// thinEvery leaves the judge enough of a second.
+const thinEvery = 100 * time.Millisecond
+
+// varied remembers what the last look at a stack has shown.
+type varied struct {
+	when    time.Duration
+	request uint64 // 0: none
+	other   bool   // than the time before, both known, and with the handler
+}
+
+func (v *varied) add(o judge.Observation) {
+	*v = varied{when: o.Now, request: o.Request,
+		other: o.Activity != 0 && o.Request != 0 && v.request != 0 && o.Request != v.request}
 }
 
 // worthwhile says whether a sample with windows is worth the work: always when

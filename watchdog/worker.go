@@ -56,6 +56,7 @@ type worker struct {
 	budget   classes.Budget
 	overAt   time.Duration // when a request over its budget was told; 0: never
 	hotAt    time.Duration // when its hot path was told; 0: never
+	varied   varied
 	// CPU time of samples since the last that was understood.
 	unclassed time.Duration
 	result    profiler.Result // the last that was understood

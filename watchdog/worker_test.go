@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
@@ -39,5 +40,44 @@ func TestFollow(t *testing.T) {
 				t.Errorf("level %d, full %v, patient %v", w.level, w.watch.Full, w.watch.Patient)
 			}
 		})
+	}
+}
+
+// Which samples of a worker need no look at their stacks: 20 ms after the last look.
+func TestThin(t *testing.T) {
+	saw := func(activity, request uint64) judge.Observation {
+		return judge.Observation{Now: time.Second, Activity: activity, Request: request}
+	}
+	for _, x := range []struct {
+		name   string
+		before [2]judge.Observation
+		after  time.Duration // the last look
+		change func(w *worker, s *bpf.Sample, a *Agent)
+		want   bool
+	}{
+		{name: "one request after the other", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, want: true},
+		{name: "of one connection", before: [2]judge.Observation{saw(1, 1), saw(1, 2)}, want: true},
+		{name: "long ago", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, after: thinEvery},
+		{name: "the same request in turns of its own", before: [2]judge.Observation{saw(1, 1), saw(2, 1)}},
+		{name: "no request", before: [2]judge.Observation{saw(1, 0), saw(2, 0)}},
+		{name: "the first request", before: [2]judge.Observation{saw(1, 0), saw(2, 2)}},
+		{name: "no handler", before: [2]judge.Observation{saw(1, 1), saw(0, 2)}},
+		{name: "stands still", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(_ *worker, s *bpf.Sample, _ *Agent) { s.Progress = 7 }},
+		{name: "no word", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(_ *worker, s *bpf.Sample, _ *Agent) { s.ProgressOK = false }},
+		{name: "calm", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(w *worker, _ *bpf.Sample, _ *Agent) { w.level = calm }},
+		{name: "in doubt", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(w *worker, _ *bpf.Sample, _ *Agent) { w.level = closer }},
+		{name: "requests have a budget", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(_ *worker, _ *bpf.Sample, a *Agent) { a.cfg.RequestBudget.CPU = time.Second }},
+	} {
+		a, w := &Agent{}, &worker{level: busy, last: judge.Observation{Progress: 7, ProgressOK: true}}
+		s := bpf.Sample{When: time.Second + 20*time.Millisecond + x.after, Progress: 8, ProgressOK: true}
+		for _, o := range x.before {
+			w.varied.add(o)
+		}
+		if x.change != nil {
+			x.change(w, &s, a)
+		}
+		if got := a.thin(w, s); got != x.want {
+			t.Errorf("%s: %v, want %v", x.name, got, x.want)
+		}
 	}
 }

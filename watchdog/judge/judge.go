@@ -75,6 +75,7 @@ type Observation struct {
 	Activity uint64 // identity of the event handler that runs (lower part of the native stack)
 	Request  uint64 // identity of the request being worked on
 	Motion   uint64 // changes whenever the client's connection moves on
+	Unseen   bool   // a sample of which nobody looked at the stack: that it names no request tells nothing
 	Picks    uint64 // sequence of the crumb: counts picks
 	Proven   bool   // the crumb says that a picker runs, which takes microseconds
 	// Condemned: and it runs on a version that another worker of the proxy is stuck on.

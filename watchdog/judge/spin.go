@@ -45,7 +45,7 @@ func (e *empty) close(w *window, o Observation) bool {
 	}
 	// The first window at full CPU is sampled without stacks: requests would
 	// not have been seen in it.
-	looks := e.fulls >= 2 && w.words >= leastSpin && w.turns*2 >= w.words && w.withReq*4 <= w.words &&
+	looks := e.fulls >= 2 && w.words >= leastSpin && w.turns*2 >= w.words && w.withReq*4 <= w.looked &&
 		(e.denied == 0 || o.Now-e.denied >= doubtAgain)
 	turns, calls := e.rates(o)
 	if looks && turns > 0 && (turns < spinTurns || calls > leastCalls) {

@@ -39,6 +39,7 @@ type window struct {
 	nMotions  int
 	turns     int // samples with a moved word
 	words     int
+	looked    int // of these, with a stack that was looked at
 	lastWord  uint64
 	spinSince time.Duration
 	delays    span // of the run delay, by looks
@@ -107,6 +108,9 @@ func (w *window) add(o Observation) {
 	}
 	if o.ProgressOK {
 		w.words++
+		if !o.Unseen {
+			w.looked++
+		}
 		if o.Progress != w.lastWord {
 			w.turns++
 		}

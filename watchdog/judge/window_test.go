@@ -27,6 +27,28 @@ func TestSaturated(t *testing.T) {
 	})
 }
 
+// Of a busy worker only some stacks are looked at. That the other samples name
+// no request raises no doubt of what it does, which to settle would cost it something.
+func TestSamplesThatNobodyLookedAtAreNoSamplesWithoutRequests(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		unseen bool
+	}{{"looked at a few", true}, {"looked at all, and few show a request", false}} {
+		w, counted := newWorld(), false
+		w.run(6*time.Second, steady, 1, func(i int) {
+			w.o.Progress++
+			w.o.Activity, w.o.Request, w.o.Unseen = uint64(1+i), uint64(1+i), false
+			if i%5 != 0 {
+				w.o.Activity, w.o.Request, w.o.Unseen = 0, 0, x.unseen
+			}
+			counted = counted || w.last.Count
+		})
+		if counted == x.unseen || w.last.Verdict != Saturated {
+			t.Errorf("%s: %s, in doubt %v", x.name, w.last.Verdict, counted)
+		}
+	}
+}
+
 func TestWishes(t *testing.T) {
 	w := newWorld()
 	w.observe()
