@@ -179,11 +179,48 @@ local function ordered(on, want)
 
     for i, p in ipairs(want) do
         t.equal(on.point[at], p[1], "point ", i, " of ", #want)
-        t.equal(on.owner[at], p[2], "its owner")
+        t.equal(ring.owner(on, at), p[2], "its owner")
         at = ring.after(on, at)
     end
 
     t.equal(on.size, #want, "points")
+end
+
+
+-- laid_out says whether the array of a ring is what sorted points make: each
+-- where it belongs or behind the one before, and gaps like what is behind them.
+local function laid_out(on, want)
+    local at = 1
+
+    for i, p in ipairs(want) do
+        local place = math.max(at, math.floor(p[1] * on.scale) + 1)
+
+        for gap = at, place - 1 do
+            t.ok(on.point[gap] == p[1] and on.owner[gap] == p[2] + 32768,
+                 "gap ", gap, " before point ", i, " of ", #want)
+        end
+
+        t.ok(on.point[place] == p[1] and on.owner[place] == p[2],
+             "place ", place, " of point ", i, " of ", #want)
+        at = place + 1
+    end
+
+    for gap = at, on.stop - 1 do
+        t.ok(on.point[gap] == 2 ^ 31 - 1 and on.owner[gap] == 32768,
+             "gap ", gap, " behind ", #want, " points")
+    end
+end
+
+
+-- owned says whether a key belongs to the first point that is not before it.
+local function owned(on, want, key)
+    local first = want[1]
+
+    for i = #want, 1, -1 do
+        first = want[i][1] >= key and want[i] or first
+    end
+
+    t.equal(ring.owner(on, ring.at(on, key)), first[2], "owner of key ", key)
 end
 
 
@@ -223,13 +260,13 @@ local function ring_is_in_order()
     end
 
     ordered(on, want)
-    local key, first = point(), want[1]
+    laid_out(on, want)
+    owned(on, want, point())
 
-    for i = #want, 1, -1 do
-        first = want[i][1] >= key and want[i] or first
+    local p = want[upto(#want)][1]
+    for key = math.max(1, p - 1), math.min(CIRCLE, p + 1) do
+        owned(on, want, key)
     end
-
-    t.equal(on.owner[ring.at(on, key)], first[2], "owner of a key")
 end
 
 

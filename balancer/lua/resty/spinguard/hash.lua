@@ -13,6 +13,7 @@ local ring = require "resty.spinguard.ring"
 local ceil = math.ceil
 local ipairs = ipairs
 local of_key = points.of_key
+local owner = ring.owner
 local setmetatable = setmetatable
 
 
@@ -178,7 +179,7 @@ function _M.next(self, key)
         return nil
     end
 
-    return on.owner[ring.at(on, of_key(key or ""))]
+    return owner(on, ring.at(on, of_key(key or "")))
 end
 
 
@@ -191,14 +192,14 @@ function _M.find(self, key, carried)
     end
 
     local at = ring.at(on, of_key(key or ""))
-    local peer = self.peer[on.owner[at]]
+    local peer = self.peer[owner(on, at)]
 
     if not self.load or not carried then
         return peer
     end
 
     for _ = 1, TRIES do
-        local next_peer = self.peer[on.owner[at]]
+        local next_peer = self.peer[owner(on, at)]
         if not over(self, next_peer, carried) then
             return next_peer
         end
