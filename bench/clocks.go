@@ -76,6 +76,24 @@ func (c *clocks) watch(pids []int) {
 	}
 }
 
+// reading waits until each clock was read once.
+func (c *clocks) reading(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		unread := 0
+		for _, list := range c.read {
+			if len(list) == 0 {
+				unread++
+			}
+		}
+		c.mu.Unlock()
+		if unread == 0 {
+			return
+		}
+		pause(ctx, clockEvery)
+	}
+}
+
 func (c *clocks) readAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

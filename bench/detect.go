@@ -57,6 +57,11 @@ func detectTable(ctx context.Context, o options) error {
 	go serve(served, "http://"+n.address+"/text")
 	pause(ctx, 2*time.Second)
 	t := newTable("loop", "runaways", "clock", "least", "median", "p99", "most")
+	row := func(name string, cpu, wall []time.Duration) {
+		t.row(name, len(cpu), "CPU", least(cpu), median(cpu), percentile(cpu, 99), most(cpu))
+		t.row("", "", "wall", least(wall), median(wall), percentile(wall, 99), most(wall))
+	}
+	var allCPU, allWall []time.Duration
 	for _, path := range []string{"compiled", "interpreted"} {
 		var cpu, wall []time.Duration
 		for range o.runaways / 2 {
@@ -66,9 +71,10 @@ func detectTable(ctx context.Context, o options) error {
 			}
 			cpu, wall = append(cpu, d.cpu), append(wall, d.wall)
 		}
-		t.row(path, len(cpu), "CPU", least(cpu), median(cpu), percentile(cpu, 99), most(cpu))
-		t.row("", "", "wall", least(wall), median(wall), percentile(wall, 99), most(wall))
+		row(path, cpu, wall)
+		allCPU, allWall = append(allCPU, cpu...), append(allWall, wall...)
 	}
+	row("both", allCPU, allWall)
 	return t.flush()
 }
 
@@ -91,10 +97,11 @@ type detection struct{ cpu, wall time.Duration }
 func detectOne(ctx context.Context, n *nginx, path string, clocks *clocks, verdicts <-chan judged) (detection, error) {
 	n.workers = children(n.cmd.Process.Pid)
 	clocks.watch(n.workers)
-	pause(ctx, 50*time.Millisecond)
-	began := time.Now()
 	asked, cancel := context.WithTimeout(ctx, detectPatience)
 	defer cancel()
+	clocks.reading(asked)
+	pause(ctx, 50*time.Millisecond)
+	began := time.Now()
 	go func() {
 		req, err := http.NewRequestWithContext(asked, http.MethodGet, "http://"+n.address+path, nil)
 		if err != nil {

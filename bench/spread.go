@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// percentile returns the value that p percent of the others do not exceed.
+// percentile returns the least value that p percent of all do not exceed.
 func percentile(list []time.Duration, p int) time.Duration {
 	if len(list) == 0 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(list))
-	return sorted[min(len(sorted)-1, len(sorted)*p/100)].Round(time.Millisecond)
+	return sorted[max(0, (len(sorted)*p+99)/100-1)].Round(time.Millisecond)
 }
 
 func median(list []time.Duration) time.Duration { return percentile(list, 50) }
