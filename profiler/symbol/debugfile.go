@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
 	"path"
 )
 
@@ -23,7 +24,7 @@ func openDebug(pid int, i *Image) *elfFile {
 	if id := i.buildID; len(id) > 2 {
 		name := path.Join(debugRoot, ".build-id", id[:2], id[2:]+".debug")
 		match := func(f *elfFile) bool { return f.buildID() == id }
-		if f := openMatching(pid, name, match); f != nil {
+		if f := openMatching(pid, name, name, match); f != nil {
 			return f
 		}
 	}
@@ -31,30 +32,39 @@ func openDebug(pid int, i *Image) *elfFile {
 	if !ok {
 		return nil
 	}
-	dir := path.Dir(i.Path)
+	inside, outside := path.Dir(pathInRoot(pid, i.Path)), path.Dir(i.Path)
 	match := func(f *elfFile) bool { return checksum(f) == sum }
-	for _, name := range []string{path.Join(dir, ".debug", link), path.Join(debugRoot, dir, link)} {
-		if f := openMatching(pid, name, match); f != nil {
+	for _, place := range []string{"%s", "%s/.debug", debugRoot + "%s"} {
+		in, out := fmt.Sprintf(place, inside), fmt.Sprintf(place, outside)
+		if f := openMatching(pid, path.Join(in, link), path.Join(out, link), match); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-func openMatching(pid int, name string, match func(*elfFile) bool) *elfFile {
-	f, key, err := openInRoot(pid, name)
-	if err != nil {
-		f, key, err = openRegular(name)
-	}
-	if err != nil || key.size > maxDebugFile {
-		return nil
-	}
-	debug, err := parseELF(f, key.size)
-	if err != nil || !match(debug) {
+// openMatching opens the first file, inside the process's root or outside in
+// the agent's, that proves to belong to the image: a container may hold the
+// debug files of an older build than the host.
+func openMatching(pid int, inside, outside string, match func(*elfFile) bool) *elfFile {
+	var refused fileKey
+	for _, open := range []func() (*os.File, fileKey, error){
+		func() (*os.File, fileKey, error) { return openInRoot(pid, inside) },
+		func() (*os.File, fileKey, error) { return openRegular(outside) },
+	} {
+		f, key, err := open()
+		if err != nil {
+			continue
+		}
+		if key != refused && key.size <= maxDebugFile {
+			if debug, err := parseELF(f, key.size); err == nil && match(debug) {
+				return debug
+			}
+		}
 		f.Close()
-		return nil
+		refused = key
 	}
-	return debug
+	return nil
 }
 
 // debugLink reads .gnu_debuglink: a file name, zero-padded to four bytes, and

@@ -27,6 +27,8 @@ const (
 	maxKernelSymbols = 400_000
 	maxKernelNames   = 16 << 20
 	maxKernelGap     = 64 << 10 // bytes of the last function before a hole
+	lastOfModule     = 1 << 31  // flag in kernelFunc.name
+	kernelPage       = 4 << 10
 )
 
 // kernelTable is sorted by address; addresses are kept as distances from the
@@ -39,7 +41,7 @@ type kernelTable struct {
 
 type kernelFunc struct {
 	offset uint32 // from base
-	name   uint32 // offset in names, zero-terminated
+	name   uint32 // offset in names, zero-terminated; top bit: the next one lies in another module
 }
 
 // Name returns the kernel function at an address, or "[kernel]+0x..." where
@@ -76,7 +78,7 @@ func KernelShown() bool {
 
 func showsCode(r io.Reader) bool {
 	for scan := bufio.NewScanner(r); scan.Scan(); {
-		if _, _, ok := parseKernelSymbol(scan.Bytes()); ok {
+		if _, ok := parseKernelSymbol(scan.Bytes()); ok {
 			return true
 		}
 	}
@@ -100,59 +102,78 @@ const (
 
 func parseKallsyms(r io.Reader) kernelTable {
 	type symbol struct {
-		addr uint64
-		name uint32
+		addr         uint64
+		name, module uint32
 	}
 	list := make([]symbol, 0, usualKernelSymbols)
 	t := kernelTable{names: make([]byte, 0, usualKernelNames)}
+	modules := map[string]uint32{}
 	scan := bufio.NewScanner(r)
 	for scan.Scan() && len(list) < maxKernelSymbols && len(t.names) < maxKernelNames {
-		addr, name, ok := parseKernelSymbol(scan.Bytes())
+		s, ok := parseKernelSymbol(scan.Bytes())
 		if !ok {
 			continue
 		}
-		list = append(list, symbol{addr, uint32(len(t.names))})
-		t.names = append(append(t.names, name...), 0)
+		module, known := modules[string(s.module)]
+		if !known {
+			module = uint32(len(modules))
+			modules[string(s.module)] = module
+		}
+		list = append(list, symbol{s.addr, uint32(len(t.names)), module})
+		t.names = append(append(t.names, s.name...), 0)
 	}
 	if len(list) == 0 {
 		return kernelTable{}
 	}
 	slices.SortStableFunc(list, func(a, b symbol) int { return cmp.Compare(a.addr, b.addr) })
 	t.base, t.funcs = list[0].addr, make([]kernelFunc, 0, len(list))
-	for _, s := range list {
+	for i, s := range list {
 		offset := s.addr - t.base
 		again := len(t.funcs) > 0 && uint64(t.funcs[len(t.funcs)-1].offset) == offset
-		if offset < 1<<32 && !again {
-			t.funcs = append(t.funcs, kernelFunc{uint32(offset), s.name})
+		if offset >= 1<<32 || again {
+			continue
 		}
+		if i > 0 && list[i-1].module != s.module {
+			t.funcs[len(t.funcs)-1].name |= lastOfModule
+		}
+		t.funcs = append(t.funcs, kernelFunc{uint32(offset), s.name})
 	}
 	t.names = bytes.Clone(t.names)
 	return t
 }
 
+// kernelSymbol is a line of kallsyms.
+type kernelSymbol struct {
+	addr         uint64
+	name, module []byte // module is empty for the kernel itself
+}
+
 // parseKernelSymbol takes the code symbols of lines such as
 // "ffffffff81000000 T _stext" or "ffffffffc0201000 t nft_do [nf_tables]".
-func parseKernelSymbol(line []byte) (addr uint64, name []byte, ok bool) {
+func parseKernelSymbol(line []byte) (s kernelSymbol, ok bool) {
 	hex, rest, _ := bytes.Cut(line, []byte(" "))
 	kind, rest, _ := bytes.Cut(rest, []byte(" "))
 	if len(hex) == 0 || len(hex) > 16 || len(kind) != 1 || len(rest) == 0 || !bytes.ContainsAny(kind, "tTwW") {
-		return 0, nil, false
+		return s, false
 	}
 	for _, c := range hex {
 		digit := bytes.IndexByte([]byte("0123456789abcdef"), c)
 		if digit < 0 {
-			return 0, nil, false
+			return s, false
 		}
-		addr = addr<<4 | uint64(digit)
+		s.addr = s.addr<<4 | uint64(digit)
 	}
+	s.name = rest
 	if end := bytes.IndexAny(rest, " \t"); end >= 0 {
-		rest = rest[:end]
+		s.name, s.module = rest[:end], bytes.TrimSpace(rest[end:])
 	}
-	return addr, rest, addr != 0 && len(rest) > 0
+	return s, s.addr != 0 && len(s.name) > 0
 }
 
-// name finds the function by its start and the start of the next one:
-// kallsyms has no sizes.
+// name finds the function by its start and the start of the next one, for
+// kallsyms has no sizes. Where another module follows, what lies between may be
+// code that was loaded since: there the name holds to the end of the page, which
+// belongs to one module.
 func (t *kernelTable) name(addr uint64) string {
 	if addr < t.base || addr-t.base >= 1<<32 {
 		return ""
@@ -162,5 +183,9 @@ func (t *kernelTable) name(addr uint64) string {
 	if i == 0 || i == len(t.funcs) || offset-t.funcs[i-1].offset > maxKernelGap {
 		return ""
 	}
-	return cstring(t.names, t.funcs[i-1].name)
+	f := t.funcs[i-1]
+	if f.name&lastOfModule != 0 && addr/kernelPage != (t.base+uint64(f.offset))/kernelPage {
+		return ""
+	}
+	return cstring(t.names, f.name&^lastOfModule)
 }

@@ -3,7 +3,6 @@ package symbol
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,15 +63,8 @@ func TestSeparateDebug(t *testing.T) {
 		name  string
 		strip func(t *testing.T, path string)
 	}{
-		{"debuglink", func(t *testing.T, path string) {
-			debug := filepath.Join(filepath.Dir(path), ".debug", "program.debug")
-			if err := os.Mkdir(filepath.Dir(debug), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			run(t, "objcopy", "--only-keep-debug", path, debug)
-			run(t, "strip", path)
-			run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
-		}},
+		{"debuglink", func(t *testing.T, path string) { linkDebug(t, path, ".debug/program.debug") }},
+		{"debuglink beside it", func(t *testing.T, path string) { linkDebug(t, path, "program.debug") }},
 		{"debugdata", func(t *testing.T, path string) {
 			mini := path + ".mini"
 			run(t, "objcopy", "--only-keep-debug", path, mini)
@@ -95,6 +87,15 @@ func TestSeparateDebug(t *testing.T) {
 	}
 }
 
+// linkDebug strips a program and lets it name a debug file.
+func linkDebug(t *testing.T, path, name string) {
+	t.Helper()
+	debug := filepath.Join(filepath.Dir(path), name)
+	keepDebug(t, path, debug)
+	run(t, "strip", path)
+	run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
+}
+
 // TestSystemDebugFolder finds the name under /usr/lib/debug as the program's
 // own root has it, by build id and by the link's name.
 func TestSystemDebugFolder(t *testing.T) {
@@ -103,12 +104,11 @@ func TestSystemDebugFolder(t *testing.T) {
 	}
 	for _, byID := range []bool{true, false} {
 		root := t.TempDir()
-		inside := filepath.Join(root, "program")
 		path := build(t, "-static", "-Wl,--build-id=0xab12cd")
 		v := hidden(t, path)
 		debug := filepath.Join(root, "/usr/lib/debug/.build-id/ab/12cd.debug")
 		if !byID {
-			debug = filepath.Join(root, "/usr/lib/debug", root, "program.debug")
+			debug = filepath.Join(root, "/usr/lib/debug/program.debug")
 		}
 		if err := os.MkdirAll(filepath.Dir(debug), 0o755); err != nil {
 			t.Fatal(err)
@@ -118,8 +118,7 @@ func TestSystemDebugFolder(t *testing.T) {
 		if !byID {
 			run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
 		}
-		copyFile(t, path, inside)
-		p := startCommand(t, exec.Command(need(t, "chroot"), root, "/program"))
+		p := rooted(t, root, path)
 		image, _ := p.image(t, NewCache(4), p.function)
 		if got := image.Name(v); got != "hidden_function" {
 			t.Errorf("by build id: %v, name %q", byID, got)
@@ -131,13 +130,8 @@ func TestSystemDebugFolder(t *testing.T) {
 func TestDebugLinkChecksum(t *testing.T) {
 	path := build(t)
 	v := hidden(t, path)
-	debug := filepath.Join(filepath.Dir(path), ".debug", "program.debug")
-	if err := os.Mkdir(filepath.Dir(debug), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	run(t, "objcopy", "--only-keep-debug", path, debug)
-	run(t, "strip", path)
-	run(t, "objcopy", "--add-gnu-debuglink="+debug, path)
+	debug := filepath.Join(filepath.Dir(path), "program.debug")
+	linkDebug(t, path, "program.debug")
 	data, err := os.ReadFile(debug)
 	if err != nil {
 		t.Fatal(err)
@@ -158,9 +152,19 @@ func TestDemangled(t *testing.T) {
 		"_ZNSt6vectorIiSaIiEE9push_backEOi":              "std::vector<int, std::allocator<int> >::push_back",
 		"_RNvCs1234_7mycrate3foo":                        "mycrate::foo",
 		"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE": "core::fmt::Formatter::pad",
-		"ngx_http_process_request":                       "ngx_http_process_request",
-		"_Z" + strings.Repeat("1", 5000):                 "_Z" + strings.Repeat("1", 5000),
-		"_ZN" + strings.Repeat("3fooI", 500) + "E":       "_ZN" + strings.Repeat("3fooI", 500) + "E",
+		"_ZN47_$LT$r..Sq$u20$as$u20$core..ops..arith..Add$GT$3add17h2354d038a4897a08E": "<r::Sq as core::ops::arith::Add>::add",
+		"_ZN1r5apply17h0123456789abcdefE.llvm.123456":                                  "r::apply",
+		"_ZN3fooIiEplERKS_":                        "foo<int>::operator+",
+		"_ZN3foocvlEv":                             "foo::operator long",
+		"_ZZN3app4workEvENKUliE_clEi":              "app::work()::{lambda(int)#1}::operator()",
+		"_ZN12_GLOBAL__N_13barEv.lto_priv.0":       "(anonymous namespace)::bar.lto_priv.0",
+		"_ZN3app4workEv.part.0":                    "app::work.part.0",
+		"_ZN3app4workEv.isra.0.cold":               "app::work.isra.0.cold",
+		"ngx_cut.part.0":                           "ngx_cut.part.0",
+		"_ZN3app.part.0":                           "_ZN3app.part.0", // cut: no name of C++
+		"ngx_http_process_request":                 "ngx_http_process_request",
+		"_Z" + strings.Repeat("1", 5000):           "_Z" + strings.Repeat("1", 5000),
+		"_ZN" + strings.Repeat("3fooI", 500) + "E": "_ZN" + strings.Repeat("3fooI", 500) + "E",
 	}
 	for in, want := range tests {
 		if got := demangled(in); got != want {

@@ -27,7 +27,7 @@ func openMapped(pid int, m procmem.Mapping) (*os.File, fileKey, error) {
 	}
 	f, key, err = openNamed(m,
 		func() (*os.File, fileKey, error) { return openRegular(fmt.Sprintf("/proc/%d/exe", pid)) },
-		func() (*os.File, fileKey, error) { return openInRoot(pid, m.Path) })
+		func() (*os.File, fileKey, error) { return openInRoot(pid, pathInRoot(pid, m.Path)) })
 	if err != nil {
 		return nil, fileKey{}, fmt.Errorf("image of pid %d: %w", pid, err)
 	}
@@ -60,6 +60,17 @@ func openRegular(path string) (*os.File, fileKey, error) {
 		return nil, fileKey{}, err
 	}
 	return regular(f)
+}
+
+// pathInRoot gives the path by which a process knows a file that is mapped. Of
+// one that only changed its root, and not its mounts, the kernel tells paths
+// from our root on.
+func pathInRoot(pid int, path string) string {
+	root, err := os.Readlink(fmt.Sprintf("/proc/%d/root", pid))
+	if rest, ok := strings.CutPrefix(path, root); err == nil && root != "/" && ok && strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	return path
 }
 
 // openInRoot opens a path as a process sees it; no link leads out of its root.
