@@ -69,6 +69,34 @@ func TestMountNamespace(t *testing.T) {
 	p.check(t)
 }
 
+// TestContainers runs two builds at one path, each in a mount namespace of its
+// own: each is read as it is, and copies of one build are parsed once.
+func TestContainers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir, c := t.TempDir(), NewCache(16)
+	inside := filepath.Join(dir, "program")
+	old, now := build(t), build(t, "-O3")
+	script := `mount -t tmpfs none "$1" && cp "$2" "$3" && exec "$3"`
+	images := map[string][]*Image{}
+	for _, path := range []string{old, now, old, now} {
+		p := startCommand(t, exec.Command(need(t, "unshare"), "-m", "sh", "-ec", script, "sh", dir, path, inside))
+		p.check(t)
+		image, vaddr := p.image(t, c, p.function)
+		if got := image.Name(vaddr); got != "exported_function" || image.Path != inside {
+			t.Errorf("%s of %s", got, image.Path)
+		}
+		images[path] = append(images[path], image)
+	}
+	if images[old][0] != images[old][1] || images[now][0] != images[now][1] {
+		t.Error("two containers with one build do not share an image")
+	}
+	if images[old][0] == images[now][0] {
+		t.Error("two builds at one path share an image")
+	}
+}
+
 // TestSpecialFiles wants nothing but regular files to be opened: a FIFO would
 // block the agent.
 func TestSpecialFiles(t *testing.T) {
