@@ -5,7 +5,7 @@
 set -eu
 
 demo="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson ca-certificates"
-test="$demo haproxy lua5.3 lua5.4 clang llvm libbpf-dev lua-check curl procps gcc libc6-dev binutils gdb zsh groff-base chromium prometheus prometheus-alertmanager tmux nodejs npm mmdebstrap iproute2"
+test="$demo haproxy lua5.3 lua5.4 clang llvm libbpf-dev lua-check curl procps gcc libc6-dev musl-tools binutils gdb zsh groff-base chromium prometheus prometheus-alertmanager tmux nodejs npm mmdebstrap iproute2"
 kernels="qemu-system-x86 busybox-static cpio"
 
 case "${1:-}" in

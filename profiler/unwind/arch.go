@@ -16,9 +16,10 @@ type arch struct {
 
 	// The code that returns from a signal handler, and where above the stack
 	// pointer the kernel put which register of what was interrupted.
-	trampoline []byte
-	saved      uint64
-	savedRegs  []int
+	trampoline      []byte
+	trampolineSteps []uint64 // bytes of it behind which the program counter may be
+	saved           uint64
+	savedRegs       []int
 }
 
 func bits(list ...int) uint64 {
@@ -42,8 +43,9 @@ var amd64 = arch{
 		stack.RIP),
 	addrMask: 1<<64 - 1,
 
-	trampoline: []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, // mov $15, %rax; syscall
-	saved:      40,
+	trampoline:      []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, // mov $15, %rax; syscall
+	trampolineSteps: []uint64{0, 7, 9},
+	saved:           40,
 	savedRegs: []int{
 		stack.R8, stack.R9, stack.R10, stack.R11, stack.R12, stack.R13, stack.R14, stack.R15, stack.RDI,
 		stack.RSI, stack.RBP, stack.RBX, stack.RDX, stack.RAX, stack.RCX, stack.RSP, stack.RIP,
@@ -56,9 +58,10 @@ var arm64 = arch{
 	kept:     bits(19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32),
 	addrMask: 1<<48 - 1,
 
-	trampoline: []byte{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}, // mov x8, #139; svc #0
-	saved:      128 + 176 + 8,                                    // siginfo, ucontext, fault address
-	savedRegs:  upTo(32),
+	trampoline:      []byte{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}, // mov x8, #139; svc #0
+	trampolineSteps: []uint64{0, 4, 8},
+	saved:           128 + 176 + 8, // siginfo, ucontext, fault address
+	savedRegs:       upTo(32),
 }
 
 // archOf chooses by an image of the process; without any it is x86-64.

@@ -25,11 +25,16 @@ func (w *walk) withoutRules(f *Frame, r *region) (Frame, error) {
 		}
 	}
 	next, err := w.byFramePointer(f, r)
-	if err == nil || errors.Is(err, errEntry) {
-		return next, err
+	if err == nil {
+		return next, nil
 	}
+	// A frame pointer of zero is that of the first frame, or any value of code
+	// that does not keep one.
 	if next, err := w.scan(f); err == nil {
 		return next, nil
+	}
+	if errors.Is(err, errEntry) || w.trying && w.nearEntry(f) {
+		return Frame{}, errEntry
 	}
 	return Frame{}, fmt.Errorf("no rule for %s", w.u.Name(f.Lookup()))
 }
@@ -42,6 +47,25 @@ func (w *walk) atEntry(f *Frame, r *region) bool {
 		return false
 	}
 	return f.Lookup()-r.bias-r.image.Entry() < entryCode
+}
+
+// nearEntry says that the return address into the program's first code lies
+// not far above a frame: what has no rules is then libc's way to main, as
+// musl's is.
+func (w *walk) nearEntry(f *Frame) bool {
+	const far = 512
+	sp := (f.Registers.Value[w.arch.sp] + 7) &^ 7
+	for slot := sp; slot < sp+far; slot += 8 {
+		ra, err := w.mem.word(slot)
+		if err != nil {
+			return false
+		}
+		r := w.u.region(ra)
+		if r != nil && w.atEntry(&Frame{PC: ra, ReturnAddress: true}, r) && w.plausible(ra) {
+			return true
+		}
+	}
+	return false
 }
 
 // returnOnTop takes the word at the stack pointer as return address: right for
@@ -128,8 +152,7 @@ func (w *walk) byFramePointer(f *Frame, r *region) (Frame, error) {
 // and some kernels have no rules for it. The interrupted registers lie in the
 // ucontext above the stack pointer.
 func (w *walk) bySignalTrampoline(f *Frame, r *region) (Frame, error) {
-	code := make([]byte, len(w.arch.trampoline))
-	if !f.ReturnAddress || w.readCode(r, f.PC, code) != nil || !bytes.Equal(code, w.arch.trampoline) {
+	if !w.inTrampoline(f, r) {
 		return Frame{}, errImplausible
 	}
 	at := f.Registers.Value[w.arch.sp] + w.arch.saved
@@ -143,4 +166,20 @@ func (w *walk) bySignalTrampoline(f *Frame, r *region) (Frame, error) {
 	}
 	f.Signal = true
 	return w.step(f, next, next.Registers.Value[w.arch.sp], Trampoline)
+}
+
+// inTrampoline says that a frame is that of the trampoline: the handler returns
+// to its start, or it is the leaf itself, at its second instruction or within
+// its system call.
+func (w *walk) inTrampoline(f *Frame, r *region) bool {
+	code := make([]byte, len(w.arch.trampoline))
+	for _, done := range w.arch.trampolineSteps {
+		if w.readCode(r, f.PC-done, code) == nil && bytes.Equal(code, w.arch.trampoline) {
+			return true
+		}
+		if f.ReturnAddress {
+			break
+		}
+	}
+	return false
 }

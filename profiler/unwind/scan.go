@@ -7,7 +7,7 @@ import (
 const (
 	maxScans      = 3       // scans of one walk
 	maxCandidates = 24      // plausible return addresses tried in one scan
-	scanBytes     = 2 << 10 // how far code without rules is scanned ...
+	scanBytes     = 4 << 10 // how far code without rules is scanned ...
 	scanRowBytes  = 8 << 10 // ... and a function whose frame address is unknown
 	goodTrial     = 4       // frames after which a trial counts though it did not reach the entry
 )
@@ -42,9 +42,8 @@ func (w *walk) search(bytes uint64, f *Frame, callerAt func(slot, ra uint64) (Fr
 	}
 	w.scans--
 	sp := (f.Registers.Value[w.arch.sp] + 7) &^ 7
-	var best Frame
-	var bestCFA uint64
-	tried := 0
+	var good, entry candidate
+	tried, ruledCode := 0, false
 	for slot := sp; slot < sp+bytes && tried < maxCandidates; slot += 8 {
 		ra, err := w.mem.word(slot)
 		if err != nil {
@@ -58,25 +57,52 @@ func (w *walk) search(bytes uint64, f *Frame, callerAt func(slot, ra uint64) (Fr
 		if err != nil {
 			continue
 		}
-		whole, good := w.trial(next, slot+8)
-		if whole {
-			return w.step(f, next, slot+8, Scan)
+		c := candidate{next, slot + 8}
+		switch whole, ruled, long := w.trial(c); {
+		case whole && ruled:
+			return w.step(f, c.next, c.cfa, Scan)
+		case whole && entry.cfa == 0 && !ruledCode:
+			entry = c
+		case long && good.cfa == 0:
+			good = c
 		}
-		if good && bestCFA == 0 {
-			best, bestCFA = next, slot+8
+		ruledCode = ruledCode || w.hasRules(ra-1)
+	}
+	for _, c := range []candidate{good, entry} {
+		if c.cfa != 0 {
+			return w.step(f, c.next, c.cfa, Scan)
 		}
 	}
-	if bestCFA == 0 {
-		return Frame{}, errImplausible
-	}
-	return w.step(f, best, bestCFA, Scan)
+	return Frame{}, errImplausible
 }
 
-// trial walks on from a candidate, without scans.
-func (w *walk) trial(next Frame, cfa uint64) (whole, good bool) {
-	t := walk{u: w.u, arch: w.arch, mem: w.mem, code: w.code, frames: make([]Frame, 0, 24)}
-	next.PC, next.ReturnAddress = next.Registers.Value[w.arch.pc], true
-	next.Registers.Set(w.arch.sp, cfa)
-	t.run(next)
-	return t.truncated == "", len(t.frames) >= goodTrial
+// candidate is a caller that a scan tries.
+type candidate struct {
+	next Frame
+	cfa  uint64
+}
+
+// trial walks on from a candidate, without scans. It says whether that led to
+// the entry, whether rules had a part in it, and whether it led far. The way
+// from the program's first code to its entry needs no rules, so nearly every
+// stack has a candidate that is whole and not ruled: it would leave out all
+// others, and is taken only where no code with rules lies between.
+func (w *walk) trial(c candidate) (whole, ruled, long bool) {
+	t := walk{u: w.u, arch: w.arch, mem: w.mem, code: w.code, frames: make([]Frame, 0, 24), trying: true}
+	c.next.PC, c.next.ReturnAddress = c.next.Registers.Value[w.arch.pc], true
+	c.next.Registers.Set(w.arch.sp, c.cfa)
+	t.run(c.next)
+	for i := range t.frames {
+		ruled = ruled || t.frames[i].CFA != 0
+	}
+	return t.truncated == "", ruled, len(t.frames) >= goodTrial
+}
+
+func (w *walk) hasRules(addr uint64) bool {
+	r := w.u.region(addr)
+	if r == nil || r.image == nil {
+		return false
+	}
+	_, ok := r.function(addr)
+	return ok
 }

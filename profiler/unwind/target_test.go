@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -38,13 +37,7 @@ func need(t testing.TB, program string) string {
 // build compiles testdata/target.c.
 func build(t testing.TB, flags ...string) string {
 	t.Helper()
-	gcc := need(t, "gcc")
-	out := filepath.Join(t.TempDir(), "target")
-	args := append([]string{"-o", out, "testdata/target.c"}, flags...)
-	if text, err := exec.Command(gcc, append(args, "-lm")...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, text)
-	}
-	return out
+	return buildWith(t, "gcc", flags...)
 }
 
 // target is a traced child. Its thread must stay on one OS thread of ours:

@@ -18,6 +18,10 @@ var variants = []struct {
 	{"fixed address", []string{"-O2", "-fomit-frame-pointer", "-no-pie"}},
 	{"shrink wrapped", []string{"-O3", "-fshrink-wrap", "-fcf-protection=full"}},
 	{"unoptimised", []string{"-O0"}},
+	{"names bound late", []string{"-O2", "-Wl,-z,lazy", "-fcf-protection=none"}},
+	{"prelinked", []string{"-O2", "-Wl,-Ttext-segment=0x40000000"}},
+	{"code in the first segment", []string{"-O2", "-no-pie", "-Wl,-z,noseparate-code"}},
+	{"code far from the first segment", []string{"-O2", "-no-pie", "-Wl,-Ttext=0x1000000"}},
 }
 
 // TestEveryInstruction single-steps through calls, prologues, epilogues,
@@ -26,25 +30,52 @@ var variants = []struct {
 func TestEveryInstruction(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			x := start(t, build(t, v.flags...))
-			x.reach("outer", "")
-			const steps = 6000
-			bad := map[string]int{}
-			whole := 0
-			for range steps {
-				x.step()
-				frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
-				names := x.names(frames)
-				i := slices.Index(names, "main")
-				if truncated == "" && i > 0 && names[i-1] == "outer" {
-					whole++
-				} else {
-					bad[truncated+" "+strings.Join(names, " < ")]++
-				}
-			}
-			t.Logf("%d of %d whole", whole, steps)
-			report(t, bad)
+			everyInstruction(t, start(t, build(t, v.flags...)), 6000)
 		})
+	}
+}
+
+// everyInstruction steps through outer, which main calls.
+func everyInstruction(t *testing.T, x *target, steps int) {
+	t.Helper()
+	x.reach("outer", "")
+	bad := map[string]int{}
+	whole := 0
+	for range steps {
+		x.step()
+		frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
+		names := x.names(frames)
+		i := slices.Index(names, "main")
+		if truncated == "" && i > 0 && names[i-1] == "outer" {
+			whole++
+		} else {
+			bad[truncated+" "+strings.Join(names, " < ")]++
+		}
+	}
+	t.Logf("%d of %d whole", whole, steps)
+	report(t, bad)
+}
+
+// TestVDSO walks out of the code that the kernel maps into each process.
+func TestVDSO(t *testing.T) {
+	x := start(t, build(t, "-O2"), "clock")
+	x.reach("clocks", "")
+	bad, inside := map[string]int{}, 0
+	for range 2000 {
+		x.step()
+		frames, truncated := x.unwind.Unwind(x.registers(), x.process, nil)
+		names := x.names(frames)
+		i := slices.Index(names, "main")
+		if truncated != "" || i < 1 || names[i-1] != "clocks" {
+			bad[truncated+" "+strings.Join(names, " < ")]++
+		}
+		if p, ok := x.unwind.Locate(frames[0].PC); ok && p.Mapping.Path == "[vdso]" {
+			inside++
+		}
+	}
+	report(t, bad)
+	if inside < 100 {
+		t.Errorf("%d of 2000 steps inside of the vDSO", inside)
 	}
 }
 

@@ -16,9 +16,10 @@ type walk struct {
 	code      Code
 	frames    []Frame
 	truncated string
-	depth     int // frames walked, also those that are left out
-	scans     int // scans that are still allowed
-	jumps     int // stack switches so far
+	depth     int  // frames walked, also those that are left out
+	scans     int  // scans that are still allowed
+	jumps     int  // stack switches so far
+	trying    bool // a trial of a scan
 }
 
 // run appends frames until the entry, the bound or an error.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define KEEP __attribute__((noinline, noclone, used))
@@ -68,6 +69,15 @@ KEEP static void handler(int sig)
         sink += leaf(sink);
 }
 
+KEEP static void tick(int sig) { sink += leaf(sig); }
+
+KEEP static void clocks(void)
+{
+    struct timespec now;
+    for (int i = 0; i < rounds; i++)
+        sink += clock_gettime(CLOCK_MONOTONIC, &now);
+}
+
 KEEP static void interrupted(void)
 {
     kill(getpid(), SIGUSR1);
@@ -106,6 +116,8 @@ int main(int argc, char **argv)
         act.sa_flags = SA_ONSTACK;
     }
     sigaction(SIGUSR1, &act, NULL);
+    act.sa_handler = tick;
+    sigaction(SIGUSR2, &act, NULL);
     if (!strcmp(mode, "signal") || !strcmp(mode, "altstack"))
         interrupted();
     if (!strcmp(mode, "noreturn"))
@@ -113,6 +125,8 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "sleep"))
         sleeps();
     write(1, "ready\n", 6);
+    if (!strcmp(mode, "clock"))
+        clocks();
     outer();
     return 0;
 }
