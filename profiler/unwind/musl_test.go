@@ -23,3 +23,14 @@ func TestMusl(t *testing.T) {
 		})
 	}
 }
+
+// TestMuslWithFramePointers wants no stack that claims to be whole and leaves
+// out the functions in the middle, of which only frame pointers tell.
+func TestMuslWithFramePointers(t *testing.T) {
+	x := start(t, buildWith(t, "musl-gcc", "-O2", "-fno-omit-frame-pointer"), "sleep")
+	x.cont()
+	frames, truncated := x.unwind.Unwind(x.sleeping(), x.process, nil)
+	if names := x.names(frames); truncated == "" && !slices.Contains(names, "main") {
+		t.Errorf("asleep: %v", names)
+	}
+}
