@@ -14,7 +14,6 @@ import (
 const (
 	mapsEvery = time.Second // mappings are read again this often at most, on average
 	mapsBurst = 10          // and this often in a row: a young worker maps much
-	maxNamed  = 16384       // named addresses kept for each process
 )
 
 // kernelNames is read once for all processes: there is one kernel.
@@ -32,13 +31,18 @@ type modules struct {
 	switches bool // its threads run on several stacks: a program of Go
 
 	maps     procmem.Maps
-	read     time.Time // up to when the reads allowed since are used up
-	mappings map[procmem.Mapping]*stack.Mapping
-	names    map[uint64]stack.Frame // by address
+	read     time.Time         // up to when the reads allowed since are used up
+	mappings map[uint64]placed // those that frames lie in, by start
+}
+
+// placed is a mapping as it is told in frames.
+type placed struct {
+	procmem.Mapping
+	told *stack.Mapping
 }
 
 func openModules(pid int, cache *symbol.Cache, now func() time.Time) (*modules, error) {
-	m := &modules{pid: pid, now: now, mappings: map[procmem.Mapping]*stack.Mapping{}, names: map[uint64]stack.Frame{}}
+	m := &modules{pid: pid, now: now, mappings: map[uint64]placed{}}
 	maps, err := procmem.ReadMaps(pid)
 	if err != nil {
 		return nil, err
@@ -80,14 +84,9 @@ func (m *modules) refresh() bool {
 
 // forget drops what is known of files that are no longer mapped in that place.
 func (m *modules) forget() {
-	here := make(map[procmem.Mapping]bool, len(m.maps))
-	for _, x := range m.maps {
-		here[x] = true
-	}
-	for x := range m.mappings {
-		if !here[x] {
-			delete(m.mappings, x)
-			clear(m.names)
+	for start, p := range m.mappings {
+		if here, ok := m.maps.Find(start); !ok || here != p.Mapping {
+			delete(m.mappings, start)
 		}
 	}
 }
@@ -124,9 +123,6 @@ func (m *modules) isCode(addr uint64) bool {
 
 // frame names the native code at an address.
 func (m *modules) frame(addr uint64) stack.Frame {
-	if f, ok := m.names[addr]; ok {
-		return f
-	}
 	p, ok := m.unwinder.Locate(addr)
 	switch {
 	case ok && p.Mapping.Anonymous():
@@ -134,12 +130,7 @@ func (m *modules) frame(addr uint64) stack.Frame {
 	case !ok:
 		return stack.Frame{Kind: stack.Unknown, Function: "[unknown]", Address: addr}
 	}
-	f := stack.Frame{Kind: stack.Native, Address: addr, Mapping: m.mapping(p), Function: functionName(p, addr)}
-	if len(m.names) >= maxNamed {
-		clear(m.names)
-	}
-	m.names[addr] = f
-	return f
+	return stack.Frame{Kind: stack.Native, Address: addr, Mapping: m.mapping(p), Function: functionName(p, addr)}
 }
 
 func functionName(p unwind.Place, addr uint64) string {
@@ -152,13 +143,13 @@ func functionName(p unwind.Place, addr uint64) string {
 // mapping returns the one description that all frames of a mapping share.
 func (m *modules) mapping(p unwind.Place) *stack.Mapping {
 	x := p.Mapping
-	s := m.mappings[x]
-	if s == nil {
-		s = &stack.Mapping{Start: x.Start, Limit: x.End, Offset: x.Offset, Path: x.Path}
-		if p.Image != nil {
-			s.BuildID = p.Image.BuildID()
-		}
-		m.mappings[x] = s
+	if known := m.mappings[x.Start]; known.told != nil && known.Mapping == x {
+		return known.told
 	}
-	return s
+	told := &stack.Mapping{Start: x.Start, Limit: x.End, Offset: x.Offset, Path: x.Path}
+	if p.Image != nil {
+		told.BuildID = p.Image.BuildID()
+	}
+	m.mappings[x.Start] = placed{x, told}
+	return told
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler/procmem"
@@ -24,13 +25,13 @@ var errUnreadable = errors.New("memory is not readable")
 // the next sample follows most of them again: so the pages that samples needed
 // of late are read together, once the first of them is needed, which takes one
 // system call instead of dozens. A snapshot is reused from sample to sample;
-// goroutines may not share it.
+// goroutines may not share it. The pages themselves all snapshots share, since a
+// host has many workers, and few of them are looked at at a time.
 type snapshot struct {
 	windows []procmem.Window
 	under   procmem.Memory
 	many    manyReader       // nil: under is none, or the kernel refuses it
 	index   map[uint64]*page // by page number; nil: not readable
-	free    []*page
 
 	ahead bool             // the usual pages were read for this sample
 	usual map[uint64]uint8 // for how many samples more they are
@@ -40,6 +41,15 @@ type snapshot struct {
 type page struct {
 	used bool
 	data [pageSize]byte
+}
+
+// freePages are those of no snapshot.
+var freePages = sync.Pool{New: func() any { return new(page) }}
+
+func takePage() *page {
+	p := freePages.Get().(*page)
+	p.used = false
+	return p
 }
 
 // manyReader is a memory that can be read at many places in one go.
@@ -53,9 +63,12 @@ func newSnapshot(under procmem.Memory) *snapshot {
 	return s
 }
 
-// reset forgets the last sample, but for which pages it needed.
+// reset forgets the last sample and gives back its pages, but remembers which
+// of them it needed.
 func (s *snapshot) reset() {
-	s.windows, s.ahead = s.windows[:0], false
+	if len(s.index)+len(s.windows) == 0 {
+		return // that was done already
+	}
 	for number := range s.usual {
 		if s.usual[number]--; s.usual[number] == 0 {
 			delete(s.usual, number)
@@ -69,10 +82,12 @@ func (s *snapshot) reset() {
 		if _, known := s.usual[number]; p.used && (known || len(s.usual) < maxUsual) {
 			s.usual[number] = usualFor
 		}
-		s.free = append(s.free, p)
+		freePages.Put(p)
 	}
-	s.free = s.free[:min(len(s.free), maxUsual)]
 	clear(s.index)
+	clear(s.windows)
+	clear(s.batch)
+	s.windows, s.batch, s.ahead = s.windows[:0], s.batch[:0], false
 }
 
 // add makes a copied window part of the snapshot, and one with the window
@@ -119,9 +134,9 @@ func (s *snapshot) page(number uint64) *page {
 		if len(s.index) >= maxPages {
 			return nil
 		}
-		p = s.take()
+		p = takePage()
 		if s.under.ReadMemory(number*pageSize, p.data[:]) != nil {
-			s.free = append(s.free, p)
+			freePages.Put(p)
 			p = nil
 		}
 		s.index[number] = p
@@ -130,17 +145,6 @@ func (s *snapshot) page(number uint64) *page {
 		p.used = true
 	}
 	return p
-}
-
-// take returns a page to read into.
-func (s *snapshot) take() *page {
-	if n := len(s.free); n > 0 {
-		p := s.free[n-1]
-		s.free = s.free[:n-1]
-		p.used = false
-		return p
-	}
-	return new(page)
 }
 
 // readAhead reads the usual pages. What can't be read any more is no longer
@@ -152,7 +156,7 @@ func (s *snapshot) readAhead() {
 	s.batch = s.batch[:0]
 	pages := make([]*page, 0, len(s.usual))
 	for _, number := range slices.Sorted(maps.Keys(s.usual)) {
-		p := s.take()
+		p := takePage()
 		pages = append(pages, p)
 		s.batch = append(s.batch, procmem.Window{Addr: number * pageSize, Data: p.data[:]})
 	}
@@ -171,19 +175,36 @@ func (s *snapshot) readAhead() {
 			return
 		}
 		delete(s.usual, rest[n].Addr/pageSize)
-		s.free = append(s.free, left[n])
+		freePages.Put(left[n])
 		if rest, left = rest[n+1:], left[n+1:]; len(rest) == 0 {
 			return
 		}
 	}
-	s.free = append(s.free, left...)
+	for _, p := range left {
+		freePages.Put(p)
+	}
 }
 
 // Instant reads the process's memory as the sample saw it that was understood
 // last: what was copied wins, and what is read of the live memory besides is
-// read once. It is good until the next sample is understood, and not for who
-// waits for a change.
+// read once. It is good until Release or until the next sample is understood,
+// and not for who waits for a change.
 func (p *Process) Instant() procmem.Memory { return instant{p} }
+
+// Release gives back the memory that Instant reads. Who watches many processes
+// calls it once done with a sample, or holds some hundred kilobytes of each.
+func (p *Process) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.view.reset()
+}
+
+// Held returns how many pages and windows of the last sample are held.
+func (p *Process) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.view.index) + len(p.view.windows)
+}
 
 type instant struct{ p *Process }
 

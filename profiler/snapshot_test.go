@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/spinguard/spinguard/bpf"
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
@@ -94,9 +95,13 @@ func TestUsualPagesAreBounded(t *testing.T) {
 			t.Fatalf("page %d: %v", number, err)
 		}
 	}
+	s.add(bpf.Window{Addr: 1 << 40, Data: []byte{1}})
 	s.reset()
-	if len(s.usual) != maxUsual || len(s.free) > maxUsual {
-		t.Errorf("%d usual pages, %d free ones", len(s.usual), len(s.free))
+	if len(s.index)+len(s.windows) != 0 || s.windows[:1][0].Data != nil {
+		t.Errorf("%d pages and %d windows are held of a sample that is over", len(s.index), len(s.windows))
+	}
+	if len(s.usual) != maxUsual {
+		t.Errorf("%d usual pages", len(s.usual))
 	}
 }
 

@@ -3,6 +3,8 @@ package symbol
 import (
 	"container/list"
 	"sync"
+	"time"
+	"weak"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
 )
@@ -31,8 +33,11 @@ type edition struct {
 }
 
 type cached struct {
-	image *Image
-	files []fileKey
+	image   *Image // nil: whoever still uses it holds it
+	weak    weak.Pointer[Image]
+	edition edition
+	files   []fileKey
+	asked   time.Time // for it, last
 }
 
 // filesPerImage bounds the known copies of one build.
@@ -78,8 +83,43 @@ func (c *Cache) find(key fileKey) *Image {
 	if !ok {
 		return nil
 	}
+	return c.use(e)
+}
+
+// use returns the image of an entry as the most recently used one. An image
+// that is gone takes its entry with it, and is nil.
+func (c *Cache) use(e *list.Element) *Image {
+	held := e.Value.(*cached)
+	if held.image == nil {
+		held.image = held.weak.Value()
+	}
+	if held.image == nil {
+		c.drop(e)
+		return nil
+	}
+	held.asked = time.Now()
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).image
+	return held.image
+}
+
+// Expire lets go of the images that nobody has asked for during so long. Those
+// that somebody still uses are found all the same; of the others nothing stays:
+// a host that gets a new version of its proxies every day would else keep the
+// symbols of all, and the deleted files.
+func (c *Cache) Expire(after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var next *list.Element
+	for e := c.order.Front(); e != nil; e = next {
+		next = e.Next()
+		held := e.Value.(*cached)
+		if time.Since(held.asked) >= after {
+			held.image = nil
+		}
+		if held.image == nil && held.weak.Value() == nil {
+			c.drop(e)
+		}
+	}
 }
 
 // add stores an image, or returns the one of the same build that is there.
@@ -87,18 +127,20 @@ func (c *Cache) add(key fileKey, image *Image) *Image {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byFile[key]; ok {
-		return e.Value.(*cached).image
+		if known := c.use(e); known != nil {
+			return known
+		}
 	}
 	if e, ok := c.byBuild[image.edition()]; ok && image.buildID != "" {
-		held := e.Value.(*cached)
-		if len(held.files) < filesPerImage {
-			held.files = append(held.files, key)
-			c.byFile[key] = e
+		if known := c.use(e); known != nil {
+			if held := e.Value.(*cached); len(held.files) < filesPerImage {
+				held.files = append(held.files, key)
+				c.byFile[key] = e
+			}
+			return known
 		}
-		c.order.MoveToFront(e)
-		return held.image
 	}
-	e := c.order.PushFront(&cached{image: image, files: []fileKey{key}})
+	e := c.order.PushFront(&cached{image: image, weak: weak.Make(image), edition: image.edition(), files: []fileKey{key}, asked: time.Now()})
 	c.byFile[key] = e
 	if image.buildID != "" {
 		c.byBuild[image.edition()] = e
@@ -109,6 +151,13 @@ func (c *Cache) add(key fileKey, image *Image) *Image {
 	return image
 }
 
+// Len returns how many images the cache knows.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Len()
+}
+
 func (i *Image) edition() edition { return edition{i.buildID, i.file.size} }
 
 func (c *Cache) drop(e *list.Element) {
@@ -116,8 +165,8 @@ func (c *Cache) drop(e *list.Element) {
 	for _, key := range held.files {
 		delete(c.byFile, key)
 	}
-	if held.image.buildID != "" {
-		delete(c.byBuild, held.image.edition())
+	if held.edition.id != "" {
+		delete(c.byBuild, held.edition)
 	}
 }
 

@@ -23,6 +23,8 @@ type Image struct {
 	once   sync.Once
 	tables []table // in the order in which they are trusted
 
+	named nameMemo
+
 	unwind unwindTables
 	goOnce sync.Once
 	goTab  *GoTable
@@ -63,8 +65,13 @@ func (i *Image) Lookup(name string) (value, size uint64, ok bool) {
 // Name names the function at a vaddr: its symbol, demangled, if the symbol's
 // size covers the address. Otherwise "module+0x<start of the function>" where
 // the unwind table tells the function's range, so that the name is the same
-// in every run; else "module+0x<vaddr>".
+// in every run; else "module+0x<vaddr>". All processes that map the image share
+// what was named.
 func (i *Image) Name(vaddr uint64) string {
+	return i.named.ask(vaddr, i.name)
+}
+
+func (i *Image) name(vaddr uint64) string {
 	for _, t := range i.symbols() {
 		if name := t.covering(vaddr); name != "" {
 			return demangled(name)

@@ -12,7 +12,11 @@ ffffffff81000040 t do_one_initcall
 ffffffff81000100 W weak_one
 ffffffff81000100 T alias_of_weak_one
 ffffffff81000200 D jiffies
-ffffffff81000300 T _etext
+ffffffff810002f0 t __pfx_padded
+ffffffff81000300 T padded
+ffffffff810003f0 t __cfi_checked
+ffffffff81000400 T checked
+ffffffff81000500 T _etext
 ffffffffc0201000 t nft_do_chain	[nf_tables]
 ffffffffc0201100 t nft_last	[nf_tables]
 ffffffffc0205000 t veth_open	[veth]
@@ -25,6 +29,9 @@ garbage
 		0xffffffff8100003f: "_stext",
 		0xffffffff81000040: "do_one_initcall",
 		0xffffffff81000180: "weak_one", // the first of aliases, as the file lists them
+		0xffffffff81000310: "padded",
+		0xffffffff810003f8: "padded", // padding has no name of its own
+		0xffffffff81000400: "checked",
 		0xffffffffc0201010: "nft_do_chain",
 		0xffffffffc0201110: "nft_last",
 		0xffffffffc0201fff: "nft_last",
@@ -34,6 +41,9 @@ garbage
 		0xffffffff91000000: "", // too far from any function
 		0xfffffffe00000000: "",
 		0x1000:             "",
+	}
+	if len(table.funcs) != 10 {
+		t.Errorf("%d functions are kept, want 10", len(table.funcs))
 	}
 	for addr, want := range tests {
 		if got := table.name(addr); got != want {
