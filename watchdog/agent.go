@@ -41,7 +41,8 @@ const (
 	alarmEvery       = 20 * time.Millisecond  // both, while an incident is open
 	alarmScanEvery   = 40 * time.Millisecond
 	imagesMax        = 128
-	recorderRate     = 2 // stacks a second of each worker that the flight recorder keeps
+	imagesFor        = time.Minute // that those are kept which no process uses
+	recorderRate     = 2           // stacks a second of each worker that the flight recorder keeps
 )
 
 // Agent is one running agent.
@@ -105,6 +106,7 @@ type Agent struct {
 // only, and says so. Close it.
 func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err error) {
 	raisePriority(log) // first: the start is most of what the agent ever does
+	collectSooner()
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
 		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),
@@ -141,6 +143,15 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	a.loadHolds()
 	a.openForLater()
 	return a, nil
+}
+
+// collectSooner lets what lives, a few megabytes, grow by half before garbage is
+// collected: to let it double takes more memory than collecting sooner takes
+// time.
+func collectSooner() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
 
 func (a *Agent) openSampler() {
@@ -182,11 +193,6 @@ func (a *Agent) Close() {
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent started", zap.String("mode", string(a.cfg.Mode)), zap.String("version", a.version), zap.String("sampler", a.samplerState()))
 	ctx, stop := context.WithCancel(ctx)
-	// What lives is a few megabytes: to let it double before it is collected
-	// takes more memory than collecting it sooner takes time.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 	var beside sync.WaitGroup
 	connects := make(chan struct{})
 	beside.Go(func() {

@@ -105,6 +105,7 @@ func (a *Agent) blockedStack(w *worker) bool {
 	taken := w.look.SP != 0
 	if taken {
 		r := w.process.Blocked(w.look.SP, w.look.PC)
+		w.process.Release()
 		var request proxy.Request
 		hasReq := false
 		if w.Kind == proxy.Nginx {

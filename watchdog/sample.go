@@ -83,6 +83,7 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		o.Unseen = true
 	case a.worthwhile(w, s):
 		a.understand(w, s, &o)
+		w.process.Release()
 		w.varied.add(o)
 	default:
 		o.Unseen = true
@@ -186,6 +187,20 @@ func (a *Agent) placeStack(w *worker, s bpf.Sample) {
 func (w *worker) unseen() {
 	if w.suspectedAt != 0 {
 		w.blind++
+	}
+}
+
+// recentFor is how long the samples are kept of a worker that nobody suspects.
+// Of a worker that hardly ever runs they would else be kept for hours.
+const recentFor = 30 * time.Second
+
+// forgetOld drops the samples that nobody will ask for.
+func (w *worker) forgetOld(now time.Duration) {
+	if w.suspectedAt != 0 {
+		return
+	}
+	if w.forgetBefore(now - recentFor); len(w.recent) == 0 {
+		w.recent = nil
 	}
 }
 

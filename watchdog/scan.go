@@ -53,6 +53,7 @@ func (a *Agent) scan() {
 		}
 	}
 	a.dropInstances(found)
+	a.images.Expire(imagesFor)
 }
 
 // sampleNew has all new workers sampled before any of them is looked at
@@ -118,6 +119,7 @@ func (a *Agent) meet(in *instance, info proxy.Worker) {
 		return
 	}
 	w.Exiting, w.Started, w.in = info.Exiting, info.Started, in
+	w.forgetOld(a.clock.mono())
 	if w.lossesAt != a.counters.LostRing {
 		w.lossesAt = a.counters.LostRing
 		a.losses(w) // into the flight recorder
