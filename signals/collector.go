@@ -57,6 +57,8 @@ type Collector struct {
 	trends   map[int]*trend
 	counters map[string]uint64
 	rounds   int
+	unwalked int  // rounds since all connections were looked at, this one included
+	grew     bool // then there were far more to some peer than usual
 	workers  map[string]map[int]Worker
 	restarts map[string]uint64
 	peers    map[string]*peer

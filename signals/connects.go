@@ -133,12 +133,12 @@ func (c *Collector) judgeConnects(r *Report, now time.Time, key proxyPeer, t Tal
 		r.suspect(text)
 		c.raise(r, "failed "+key.proxy+key.name(), Signal{At: now, Kind: "connects", Proxy: key.proxy, Text: text})
 	}
-	if sum.rate.grown(float64(t.Begun)) {
+	if sum.rate.grown(float64(t.Begun), 1) {
 		text := fmt.Sprintf("%d connects to %s within %s, usual are %.0f", t.Begun, key.name(), Every, sum.rate.usual)
 		r.suspect(text)
 		c.raise(r, "rate "+key.proxy+key.name(), Signal{At: now, Kind: "connections", Proxy: key.proxy, Text: text})
 	}
-	sum.rate.take(float64(t.Begun))
+	sum.rate.take(float64(t.Begun), 1)
 }
 
 func (k proxyPeer) name() string {

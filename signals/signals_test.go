@@ -148,7 +148,7 @@ func TestTellsPeersWithEverMoreConnections(t *testing.T) {
 		if i == 19 {
 			n = 200
 		}
-		if c.judgePeers(&r, started, map[netip.AddrPort]int{address: n}); i < 19 && len(r.Signals) > 0 {
+		if c.judgePeers(&r, started, map[netip.AddrPort]int{address: n}, 1); i < 19 && len(r.Signals) > 0 {
 			t.Fatal(kinds(r))
 		}
 	}
@@ -273,5 +273,49 @@ func TestSocketsInUse(t *testing.T) {
 		if n, ok := socketsInUse([]byte(text), "TCP: inuse "); ok != (want >= 0) || ok && n != want {
 			t.Errorf("%q: %d, %v", text, n, ok)
 		}
+	}
+}
+
+// All connections are walked through at first, then each third time, and each
+// time while there are far more of them than usual.
+func TestWalksThroughConnectionsSeldom(t *testing.T) {
+	peer := netip.MustParseAddrPort("10.0.0.1:80")
+	walks, connections := 0, 20
+	c := newCollector("/proc", func(states uint32, each func(socket)) error {
+		if states != connecting {
+			return nil
+		}
+		walks++
+		for range connections {
+			each(socket{state: established, local: netip.MustParseAddrPort("10.0.0.2:9"), remote: peer, uid: uint32(os.Getuid())})
+		}
+		return nil
+	})
+	at := started
+	rounds := func(n int) (walked int) {
+		before := walks
+		for range n {
+			var r Report
+			c.rounds++
+			at = at.Add(Every)
+			if err := c.collectSockets(&r, at, []Worker{{Proxy: "me", Index: 1, PID: os.Getpid()}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return walks - before
+	}
+	if n := rounds(3); n != 3 {
+		t.Errorf("%d walks in the first 3 rounds", n)
+	}
+	if n := rounds(30); n != 10 {
+		t.Errorf("%d walks in 30 rounds, want each third", n)
+	}
+	if usual := c.peers[peer.String()].usual; usual != 20 {
+		t.Errorf("usual are %v connections, want 20", usual)
+	}
+	connections = 400
+	rounds(3)
+	if n := rounds(3); n != 3 {
+		t.Errorf("%d walks in 3 rounds while there are far more connections than usual", n)
 	}
 }

@@ -19,17 +19,23 @@ const (
 	growthLow  = 50 // fewer connections are no trouble
 	growthBy   = 3.0
 	growthSeen = 6 // rounds until what is usual is known
+	walkEvery  = 3 // rounds
 	fullQueue  = 0.9
 	shownQueue = 0.25
 )
 
-// grown takes one more count and says whether it is far over what is usual.
-func (p *peer) grown(n float64) bool {
-	p.seen++
+// grown takes the count after so many rounds and says whether it is far over
+// what is usual.
+func (p *peer) grown(n float64, rounds int) bool {
+	p.seen += rounds
 	return p.seen > growthSeen && n >= growthLow && n > growthBy*p.usual
 }
 
-func (p *peer) take(n float64) { p.usual += (n - p.usual) / 12 }
+func (p *peer) take(n float64, rounds int) {
+	for range rounds {
+		p.usual += (n - p.usual) / 12
+	}
+}
 
 // collectSockets looks at listen queues, at the connections that the users of
 // the workers have to remote addresses, and at who listens at those that are on
@@ -61,8 +67,26 @@ func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) e
 	for _, s := range full {
 		c.judgeQueue(r, now, workers, s)
 	}
+	if c.walkDue(r) {
+		err = c.walkConnections(r, now, workers, users, ports, listeners)
+	}
+	c.followBackends(r, now, listeners)
+	return err
+}
+
+// walkDue says whether it is time to look at all connections. For that the
+// kernel walks a table that is large on any host, so it is done each time only
+// at first and while something hints at trouble.
+func (c *Collector) walkDue(r *Report) bool {
+	c.unwalked++
+	return c.rounds <= walkEvery || c.unwalked >= walkEvery || c.grew || r.Suspected != ""
+}
+
+// walkConnections counts the connections that the workers' users have to remote
+// addresses.
+func (c *Collector) walkConnections(r *Report, now time.Time, workers []Worker, users map[uint32]bool, ports map[uint16]bool, listeners map[netip.AddrPort][]uint32) error {
 	counts, inodes := map[netip.AddrPort]int{}, map[netip.AddrPort][]uint32{}
-	err = c.dump(connecting, func(s socket) {
+	err := c.dump(connecting, func(s socket) {
 		if !ports[s.local.Port()] && users[s.uid] && (len(counts) < 4096 || counts[s.remote] > 0) {
 			counts[s.remote]++
 			if list := inodes[s.remote]; len(list) < 64 {
@@ -70,9 +94,9 @@ func (c *Collector) collectSockets(r *Report, now time.Time, workers []Worker) e
 			}
 		}
 	})
-	c.judgePeers(r, now, counts)
+	c.judgePeers(r, now, counts, c.unwalked)
 	c.meetBackends(now, workers, inodes, listeners)
-	c.followBackends(r, now, listeners)
+	c.unwalked = 0
 	return err
 }
 
@@ -118,26 +142,28 @@ func (c *Collector) acceptors(workers []Worker, inode uint32) []Worker {
 }
 
 // judgePeers follows the connections to each remote address against their
-// usual number, a mean over about a minute.
-func (c *Collector) judgePeers(r *Report, now time.Time, counts map[netip.AddrPort]int) {
+// usual number, a mean over about a minute, after so many rounds.
+func (c *Collector) judgePeers(r *Report, now time.Time, counts map[netip.AddrPort]int, rounds int) {
 	for address, n := range counts {
 		key := address.String()
 		if c.peers[key] == nil && n >= growthLow/5 && len(c.peers) < peersMost {
 			c.peers[key] = &peer{usual: float64(n)}
 		}
 	}
+	c.grew = false
 	for key, p := range c.peers {
 		address, err := netip.ParseAddrPort(key)
 		if err != nil {
 			continue
 		}
 		n := float64(counts[address])
-		if p.grown(n) {
+		if p.grown(n, rounds) {
+			c.grew = true
 			text := fmt.Sprintf("%.0f connections to %s, usual are %.0f", n, key, p.usual)
 			r.suspect(text)
 			c.raise(r, "peer "+key, Signal{At: now, Kind: "connections", Text: text})
 		}
-		p.take(n)
+		p.take(n, rounds)
 		if n == 0 && p.usual < 1 {
 			delete(c.peers, key)
 		}
