@@ -20,6 +20,7 @@ type RecorderOptions struct {
 	Keep   time.Duration // how far back it remembers; default 30 s
 	Budget int           // bytes of memory, about; default 16 MiB
 	Rate   int           // stacks a second of each worker that it asks for; default 5
+	Total  int           // stacks a second of all workers together; default: no limit
 }
 
 // Recorder is the flight recorder: it keeps the sampled stacks of the last
@@ -30,6 +31,7 @@ type Recorder struct {
 	keep   time.Duration
 	budget int
 	rate   int
+	total  int
 
 	mu      sync.Mutex
 	seed    maphash.Seed
@@ -111,7 +113,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		o.Rate = 5
 	}
 	return &Recorder{
-		keep: o.Keep, budget: o.Budget, rate: o.Rate, seed: maphash.MakeSeed(),
+		keep: o.Keep, budget: o.Budget, rate: o.Rate, total: o.Total, seed: maphash.MakeSeed(),
 		frames: map[frameKey]*heldFrame{}, stacks: map[uint64][]*heldStack{}, workers: map[Worker]*track{},
 	}
 }

@@ -26,9 +26,18 @@ func (s step) String() string { return stepNames[s] }
 // cutFrames is how many frames a stack keeps at the step cutDepth.
 const cutFrames = 33
 
-// interval is the time between two stacks of one worker.
+// longestInterval is the time between two stacks of one worker at most, however
+// many share the total: an incident must find some of each.
+const longestInterval = 2 * time.Second
+
+// interval is the time between two stacks of one worker. Workers that rest have
+// no samples and do not count.
 func (r *Recorder) interval() time.Duration {
 	d := time.Second / time.Duration(r.rate)
+	if r.total > 0 {
+		share := time.Second * time.Duration(len(r.workers)) / time.Duration(r.total)
+		d = max(d, min(share, longestInterval))
+	}
 	if r.step >= halveRate {
 		d *= 2
 	}

@@ -98,6 +98,28 @@ func TestRecorderCarriesWeight(t *testing.T) {
 	}
 }
 
+// Many busy workers share the total, but of each some stacks are kept.
+func TestRecorderSharesItsRate(t *testing.T) {
+	for workers, want := range map[int]int{1: 20, 4: 20, 8: 10, 64: 5} {
+		r := NewRecorder(RecorderOptions{Rate: 2, Total: 8})
+		kept := map[int]int{}
+		for i := range 490 { // 10 s at 49 Hz
+			for pid := range workers {
+				at, w := time.Duration(i)*time.Second/49, Worker{PID: pid, TID: pid}
+				if r.Wants(w, at, time.Second/49) {
+					r.Add(w, at, stackOf(i%3, 3), time.Second/49, Labels{})
+					kept[pid]++
+				}
+			}
+		}
+		for pid, n := range kept {
+			if n < want-2 || n > want+2 {
+				t.Errorf("%d workers: %d stacks of worker %d in 10 s, want about %d", workers, n, pid, want)
+			}
+		}
+	}
+}
+
 // Samples whose stacks were not copied are counted, and their time is shown.
 func TestRecorderCountsWhatCameWithoutStack(t *testing.T) {
 	r := NewRecorder(RecorderOptions{Rate: 5})
