@@ -51,3 +51,47 @@ func TestTheKernelTellsOfAStart(t *testing.T) {
 		}
 	}
 }
+
+// A scan can be left out only once nothing has started for some scans, and what
+// has started meanwhile is found by the next one.
+func TestFinderRestsOnlyWhereNothingStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loadavg")
+	says := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says("0 0 0 2/312 4711\n")
+	f := newFinder(t)
+	f.births.close()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.births = births{file: file}
+	scan := func() {
+		if _, err := f.Scan(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range youngScans + 2 {
+		if scan(); f.Rests() != (i > youngScans) {
+			t.Errorf("after %d scans: rests is %v", i+1, f.Rests())
+		}
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	says("0 0 0 2/313 4712\n")
+	if f.Rests() || f.Rests() {
+		t.Error("rests although something has started")
+	}
+	if scan(); f.known[cmd.Process.Pid] == nil {
+		t.Error("the scan did not find what started while it was asked")
+	}
+	if f.Rests() {
+		t.Error("rests although a process is young")
+	}
+}

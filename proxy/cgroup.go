@@ -8,64 +8,112 @@ import (
 	"time"
 )
 
-// cgroups reads the throttling and the freezer state of a process, from
-// cgroup v1, v2 or both. A nil *cgroups knows nothing.
-type cgroups struct {
-	membership *os.File // /proc/PID/cgroup: a process can be moved
-	text       []byte   // what it said
-	stats      []*os.File
-	freezer    []*os.File
-	buf        []byte
+// Cgroups reads the throttling and the freezer state of watched processes, from
+// cgroup v1, v2 or both. Those in the same cgroups share the files and, within
+// a moment, what they say. One goroutine may use it; it holds files open for
+// its watchers only.
+type Cgroups struct {
+	groups map[string]*cgroup // by what /proc/PID/cgroup says
+	buf    []byte
+}
+
+// cgroup is a process's place in all hierarchies.
+type cgroup struct {
+	users     int
+	stats     []*os.File
+	freezer   []*os.File
+	read      time.Time
+	frozen    bool
+	throttled time.Duration
+}
+
+// membership is that of one process, which can be moved. A nil one knows nothing.
+type membership struct {
+	all  *Cgroups
+	file *os.File // /proc/PID/cgroup
+	text string   // what it said, the key of its group
 }
 
 const (
 	maxLevels = 16
 	maxCgroup = 16 << 10
+	// sameMoment is for how long what was read for one worker holds for the others.
+	sameMoment = 20 * time.Millisecond
 )
 
-func openCgroups(pid int) *cgroups {
+// NewCgroups returns one without watchers.
+func NewCgroups() *Cgroups {
+	return &Cgroups{groups: map[string]*cgroup{}, buf: make([]byte, maxCgroup)}
+}
+
+func (c *Cgroups) member(pid int) *membership {
 	f, err := os.Open(procPath(pid, "cgroup"))
 	if err != nil {
 		return nil
 	}
-	return &cgroups{membership: f, buf: make([]byte, maxCgroup)}
+	return &membership{all: c, file: f}
 }
 
-func (c *cgroups) close() {
-	if c != nil {
-		_ = c.membership.Close()
-		c.closeFiles()
+func (m *membership) close() {
+	if m != nil {
+		_ = m.file.Close()
+		m.all.leave(m.text)
 	}
-}
-
-func (c *cgroups) closeFiles() {
-	for _, f := range append(c.stats, c.freezer...) {
-		_ = f.Close()
-	}
-	c.stats, c.freezer = nil, nil
 }
 
 // look returns whether the process is frozen and how long its cgroups have
 // been throttled in total. A quota may sit at any level above the process.
-func (c *cgroups) look() (frozen bool, throttled time.Duration) {
-	if c == nil {
+func (m *membership) look() (frozen bool, throttled time.Duration) {
+	if m == nil {
 		return false, 0
 	}
-	if text := c.read(c.membership); text != nil && !bytes.Equal(text, c.text) {
-		c.text = append(c.text[:0], text...)
-		c.closeFiles()
-		c.open(parseMembership(text), cgroupMounts())
+	if text := m.all.content(m.file); text != nil && string(text) != m.text {
+		m.all.leave(m.text)
+		m.text = string(text)
+		m.all.join(m.text)
 	}
-	for _, f := range c.freezer {
-		frozen = frozen || isFrozen(c.read(f))
+	return m.all.look(m.all.groups[m.text])
+}
+
+func (c *Cgroups) join(text string) {
+	g := c.groups[text]
+	if g == nil {
+		g = openCgroup(parseMembership(text), cgroupMounts())
+		c.groups[text] = g
 	}
-	for _, f := range c.stats {
-		throttled += throttledTime(c.read(f))
+	g.users++
+}
+
+func (c *Cgroups) leave(text string) {
+	g := c.groups[text]
+	if g == nil {
+		return
 	}
+	if g.users--; g.users == 0 {
+		g.close()
+		delete(c.groups, text)
+	}
+}
+
+func (c *Cgroups) look(g *cgroup) (frozen bool, throttled time.Duration) {
+	if g == nil {
+		return false, 0
+	}
+	if time.Since(g.read) < sameMoment {
+		return g.frozen, g.throttled
+	}
+	for _, f := range g.freezer {
+		frozen = frozen || isFrozen(c.content(f))
+	}
+	for _, f := range g.stats {
+		throttled += throttledTime(c.content(f))
+	}
+	g.read, g.frozen, g.throttled = time.Now(), frozen, throttled
 	return frozen, throttled
 }
 
-func (c *cgroups) read(f *os.File) []byte {
+// content is what a file says, good until the next one is read.
+func (c *Cgroups) content(f *os.File) []byte {
 	n, _ := f.ReadAt(c.buf, 0)
 	if n <= 0 {
 		return nil
@@ -73,7 +121,14 @@ func (c *cgroups) read(f *os.File) []byte {
 	return c.buf[:n]
 }
 
-func (c *cgroups) open(member map[string]string, mounts []cgroupMount) {
+func (g *cgroup) close() {
+	for _, f := range append(g.stats, g.freezer...) {
+		_ = f.Close()
+	}
+}
+
+func openCgroup(member map[string]string, mounts []cgroupMount) *cgroup {
+	g := &cgroup{}
 	for _, m := range mounts {
 		for _, controller := range m.controllers {
 			dir, ok := member[controller]
@@ -81,16 +136,17 @@ func (c *cgroups) open(member map[string]string, mounts []cgroupMount) {
 				continue
 			}
 			if controller == "cpu" || controller == "" {
-				c.stats = append(c.stats, openUpwards(m, dir, "cpu.stat")...)
+				g.stats = append(g.stats, openUpwards(m, dir, "cpu.stat")...)
 			}
 			if controller == "freezer" {
-				c.freezer = append(c.freezer, openUpwards(m, dir, "freezer.state")...)
+				g.freezer = append(g.freezer, openUpwards(m, dir, "freezer.state")...)
 			}
 			if controller == "" {
-				c.freezer = append(c.freezer, openUpwards(m, dir, "cgroup.events")...)
+				g.freezer = append(g.freezer, openUpwards(m, dir, "cgroup.events")...)
 			}
 		}
 	}
+	return g
 }
 
 // openUpwards opens a file of a cgroup and of those above it, as far as the
@@ -114,9 +170,9 @@ func openUpwards(m cgroupMount, dir, name string) []*os.File {
 }
 
 // parseMembership reads lines "id:controllers:path"; v2 has no controllers.
-func parseMembership(text []byte) map[string]string {
+func parseMembership(text string) map[string]string {
 	member := make(map[string]string)
-	for _, line := range strings.Split(string(text), "\n") {
+	for _, line := range strings.Split(text, "\n") {
 		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
 			continue

@@ -113,3 +113,52 @@ nonsense - cgroup2
 		t.Errorf("mounts %+v, want %+v", got, want)
 	}
 }
+
+// Two workers of one cgroup share its files; who moves away is told by its own,
+// and the last to go closes them.
+func TestWorkersShareCgroups(t *testing.T) {
+	for _, controller := range []string{"cpu", ""} {
+		t.Run("controller "+controller, func(t *testing.T) { shareCgroups(t, controller) })
+	}
+}
+
+func shareCgroups(t *testing.T, controller string) {
+	_, child := newCgroup(t, controller, "cpu.stat")
+	s := startNginx(t, nginxOptions{main: "worker_processes 2;"})
+	workers := waitProxy(t, newFinder(t), s.pid, "two workers", started(2)).Workers
+	all := NewCgroups()
+	var watchers []*Watcher
+	for _, w := range workers {
+		watch, err := NewWatcher(w, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(watch.Close)
+		watchers = append(watchers, watch)
+	}
+	groups := func() (users []int) {
+		for _, watch := range watchers {
+			if _, err := watch.LookClosely(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, g := range all.groups {
+			users = append(users, g.users)
+		}
+		slices.Sort(users)
+		return users
+	}
+	if got := groups(); !slices.Equal(got, []int{2}) {
+		t.Fatalf("users of the cgroups: %v, want 2 of one", got)
+	}
+	set(t, child, "cgroup.procs", strconv.Itoa(workers[0].PID))
+	if got := groups(); !slices.Equal(got, []int{1, 1}) {
+		t.Errorf("users of the cgroups after one has moved: %v, want 1 of each", got)
+	}
+	for _, watch := range watchers {
+		watch.Close()
+	}
+	if len(all.groups) != 0 {
+		t.Errorf("%d cgroups are open without a watcher", len(all.groups))
+	}
+}

@@ -42,9 +42,8 @@ func ViewCgroups(root string, pid int) (CgroupView, error) {
 		}
 	}
 	slices.Sort(v.Hierarchies)
-	c := &cgroups{}
-	c.open(parseMembership(membership), mounts)
-	v.Throttling = len(c.stats)
-	c.closeFiles()
+	g := openCgroup(parseMembership(string(membership)), mounts)
+	v.Throttling = len(g.stats)
+	g.close()
 	return v, nil
 }

@@ -24,6 +24,9 @@ type Finder struct {
 	pids   *numbers
 	births births
 	scans  int
+	still  int  // scans since the last in which something had started or ended
+	asked  bool // whether something has, since the last scan, with this answer
+	none   bool
 	exes   map[exeKey]*exe
 	known  map[int]*process
 	names  names
@@ -73,9 +76,14 @@ func (f *Finder) Close() {
 // could not be read of single processes is in the joined error, once for each;
 // the proxies are valid nevertheless.
 func (f *Finder) Scan() ([]Proxy, error) {
+	none := f.noBirths()
+	f.asked = false
 	f.scans++
+	if f.still++; !none {
+		f.still = 0
+	}
 	f.errs = f.errs[:0]
-	if f.scans%recheckEvery != 0 && f.births.none() {
+	if f.scans%recheckEvery != 0 && none {
 		for pid := range f.known {
 			f.visit(pid)
 		}
@@ -84,6 +92,20 @@ func (f *Finder) Scan() ([]Proxy, error) {
 	}
 	f.sweepExes()
 	return f.assemble(), errors.Join(f.errs...)
+}
+
+// Rests says, at the price of one small read, that a scan would hardly find
+// anything new: no process has started or ended, and none is young.
+func (f *Finder) Rests() bool { return f.noBirths() && f.still > youngScans }
+
+// noBirths says that no process has started or ended since the last scan.
+func (f *Finder) noBirths() bool {
+	if none := f.births.none(); !f.asked {
+		f.asked, f.none = true, none
+	} else {
+		f.none = f.none && none
+	}
+	return f.none
 }
 
 // list brings all pids up to date.

@@ -46,7 +46,7 @@ type Look struct {
 type Watcher struct {
 	worker                     Worker
 	schedstat, syscall, status int // descriptors, -1: not open
-	cgroups                    *cgroups
+	cgroups                    *membership
 	buf                        []byte
 	last                       Look
 	epoll                      tribool
@@ -61,8 +61,9 @@ const (
 	yes
 )
 
-// NewWatcher opens what looks at the worker need.
-func NewWatcher(w Worker) (*Watcher, error) {
+// NewWatcher opens what looks at the worker need. The watchers of a goroutine
+// share what reads cgroups.
+func NewWatcher(w Worker, cgroups *Cgroups) (*Watcher, error) {
 	watch := &Watcher{worker: w, buf: make([]byte, 4096), schedstat: -1, syscall: -1, status: -1}
 	dir := procPath(w.PID, "task/"+strconv.Itoa(w.TID)+"/")
 	for name, fd := range map[string]*int{
@@ -78,7 +79,7 @@ func NewWatcher(w Worker) (*Watcher, error) {
 		watch.Close()
 		return nil, procmem.ErrGone
 	}
-	watch.cgroups = openCgroups(w.PID)
+	watch.cgroups = cgroups.member(w.PID)
 	return watch, nil
 }
 
@@ -89,14 +90,16 @@ func goneOr(err error) error {
 	return err
 }
 
-// Close releases the files.
+// Close releases the files. It may be called twice.
 func (w *Watcher) Close() {
-	for _, fd := range []int{w.schedstat, w.syscall, w.status} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
+	for _, fd := range []*int{&w.schedstat, &w.syscall, &w.status} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd)
 		}
+		*fd = -1
 	}
 	w.cgroups.close()
+	w.cgroups = nil
 }
 
 // Look reads as little as possible: one file for a worker that is idle, two
@@ -121,21 +124,37 @@ func (w *Watcher) LookClosely() (Look, error) {
 	return l, err
 }
 
-func (w *Watcher) brief() (Look, error) {
+// Times reads how long the thread has been on a CPU and ready for one since
+// its start, and no more.
+func (w *Watcher) Times() (cpu, delay time.Duration, err error) {
+	cpu, delay, _, err = w.times()
+	return cpu, delay, err
+}
+
+func (w *Watcher) times() (cpu, delay time.Duration, slices uint64, err error) {
 	b, err := w.content(preadNow(w.schedstat, w.buf))
 	if err != nil {
-		return Look{}, err
+		return 0, 0, 0, err
 	}
 	cpu, delay, slices, ok := parseSchedstat(b)
 	if !ok {
-		return Look{}, fmt.Errorf("schedstat of thread %d: %q is not three numbers", w.worker.TID, b)
+		return 0, 0, 0, fmt.Errorf("schedstat of thread %d: %q is not three numbers", w.worker.TID, b)
+	}
+	return cpu, delay, slices, nil
+}
+
+func (w *Watcher) brief() (Look, error) {
+	cpu, delay, slices, err := w.times()
+	if err != nil {
+		return Look{}, err
 	}
 	if w.last.InEventWait && w.last.Slices == slices && w.last.CPUTime == cpu {
 		w.last.Repeated, w.last.RunDelay = true, delay
 		return w.last, nil
 	}
 	l := Look{CPUTime: cpu, RunDelay: delay, Slices: slices}
-	if b, err = w.content(unix.Pread(w.syscall, w.buf, 0)); err != nil {
+	b, err := w.content(unix.Pread(w.syscall, w.buf, 0))
+	if err != nil {
 		return l, err
 	}
 	call, ok := parseSyscall(b)

@@ -48,7 +48,7 @@ func startBlocker(t *testing.T) (*server, Worker) {
 
 func newWatcher(t testing.TB, w Worker) *Watcher {
 	t.Helper()
-	watch, err := NewWatcher(w)
+	watch, err := NewWatcher(w, NewCgroups())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestPollIsEventWaitWithoutEpoll(t *testing.T) {
 func TestRefusesReusedPID(t *testing.T) {
 	_, w := startBlocker(t)
 	w.StartTime++
-	if _, err := NewWatcher(w); !errors.Is(err, procmem.ErrGone) {
+	if _, err := NewWatcher(w, NewCgroups()); !errors.Is(err, procmem.ErrGone) {
 		t.Errorf("error %v, want that the process is gone", err)
 	}
 }

@@ -31,7 +31,7 @@ func FuzzParseProc(f *testing.F) {
 		isFrozen(b)
 		parseStatsSockets(b)
 		parseMounts(string(b))
-		member := parseMembership(b)
+		member := parseMembership(string(b))
 		for _, m := range parseMounts(string(b)) {
 			for _, dir := range member {
 				for _, file := range openUpwards(m, dir, "no such file") {

@@ -42,7 +42,8 @@ const (
 	alarmScanEvery   = 40 * time.Millisecond
 	imagesMax        = 128
 	imagesFor        = time.Minute // that those are kept which no process uses
-	recorderRate     = 2           // stacks a second of each worker that the flight recorder keeps
+	recorderRate     = 2           // stacks a second of each worker that the flight recorder keeps,
+	recorderTotal    = 8           // and of all, where many are busy; at least one in two seconds of each
 )
 
 // Agent is one running agent.
@@ -56,6 +57,7 @@ type Agent struct {
 
 	images   *symbol.Cache
 	finder   *proxy.Finder
+	cgroups  *proxy.Cgroups
 	sampler  *bpf.Sampler // nil: blind, only looks from outside
 	blind    string       // why
 	recorder *profiler.Recorder
@@ -98,6 +100,7 @@ type Agent struct {
 	lastLook   time.Duration
 	looks      uint64
 	lastScan   time.Duration
+	rested     bool // instead of it
 	lastTick   time.Duration
 }
 
@@ -109,7 +112,7 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	collectSooner()
 	a := &Agent{
 		cfg: cfg, version: version, log: log, clock: systemClock(), started: time.Now(),
-		images: symbol.NewCache(imagesMax), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate}),
+		images: symbol.NewCache(imagesMax), cgroups: proxy.NewCgroups(), recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate, Total: recorderTotal}),
 		instances: map[string]*instance{}, workers: map[int]*worker{}, manual: map[string]bool{}, classes: classes.New(classesMax),
 		jobs: make(chan func(), 64), feed: &web.Feed{},
 	}
@@ -236,7 +239,10 @@ func (a *Agent) tick() {
 	}
 	if now-a.lastScan >= scanAfter || a.lastScan == 0 {
 		a.lastScan = now
-		a.scan()
+		// Where nothing starts or ends, every other scan will do.
+		if a.rested = !alarm && !a.rested && a.finder.Rests(); !a.rested {
+			a.scan()
+		}
 		a.reportSaturated(now)
 	}
 	if now-a.lastLook >= choose(alarm, alarmEvery, lookEvery-10*time.Millisecond) {

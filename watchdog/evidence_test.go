@@ -26,7 +26,7 @@ func sleeper(t *testing.T) *worker {
 	}
 	w := &worker{Worker: proxy.Worker{PID: cmd.Process.Pid, TID: cmd.Process.Pid, StartTime: process.StartTime()}, process: process, in: &instance{}}
 	t.Cleanup(func() { _ = process.Close() })
-	if w.looker, err = proxy.NewWatcher(w.Worker); err != nil {
+	if w.looker, err = proxy.NewWatcher(w.Worker, proxy.NewCgroups()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.looker.Close)

@@ -14,9 +14,10 @@ import (
 func (a *Agent) lookAtAll(now time.Duration) {
 	a.looks++
 	for _, w := range a.workers {
-		if !w.rests() || isTurn(a.looks, w.TID, len(a.workers)) {
-			a.lookAt(w, now)
+		if w.rests() && !isTurn(a.looks, w.TID, len(a.workers)) || a.glanceAt(w, now) {
+			continue
 		}
+		a.lookAt(w, now)
 	}
 }
 
@@ -44,7 +45,10 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 		return // it ended; the scan will say so
 	}
 	now = a.clock.mono() // what was seen is no older than this
-	w.look = look
+	w.look, w.glances = look, 0
+	if asleep(look) && !look.InEventWait {
+		w.napped = now
+	}
 	w.showShare(look, now)
 	o := judge.Observation{
 		Now: now, Before: before, CPUTime: look.CPUTime, Voluntary: max(look.Voluntary, w.last.Voluntary),
@@ -62,11 +66,15 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 // lookOnce reads as little as possible, and all of it once a second of a
 // worker that does not rest: whether a quota holds it back.
 func (w *worker) lookOnce(now time.Duration) (proxy.Look, error) {
-	if !w.look.InEventWait && now-w.lookedClosely >= time.Second {
+	if w.closeLookDue(now) {
 		w.lookedClosely = now
 		return w.looker.LookClosely()
 	}
 	return w.looker.Look()
+}
+
+func (w *worker) closeLookDue(now time.Duration) bool {
+	return !w.look.InEventWait && now-w.lookedClosely >= time.Second
 }
 
 // lookCloser reads what only a worker outside of its event wait needs.

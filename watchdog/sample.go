@@ -96,12 +96,19 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 // worked on another request then than the time before. Who does one thing, or
 // nothing that is known, is looked at each time.
 func (a *Agent) thin(w *worker, s bpf.Sample) bool {
-	return w.level == busy && a.cfg.RequestBudget.CPU == 0 && w.varied.other && s.When-w.varied.when < thinEvery &&
-		s.ProgressOK && w.last.ProgressOK && s.Progress != w.last.Progress
+	every := thinEvery
+	if w.level == settled {
+		every = settledEvery
+	}
+	return (w.level == busy || w.level == settled) && a.cfg.RequestBudget.CPU == 0 && w.varied.other && s.When-w.varied.when < every &&
+		s.ProgressOK && w.wordOK && s.Progress != w.word
 }
 
-// thinEvery leaves the judge enough of a second.
-const thinEvery = 100 * time.Millisecond
+// Both leave the judge enough of a window.
+const (
+	thinEvery    = 100 * time.Millisecond
+	settledEvery = 350 * time.Millisecond
+)
 
 // varied remembers what the last look at a stack has shown.
 type varied struct {

@@ -27,6 +27,9 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 	if moved && w.Started {
 		w.serves = true
 	}
+	if o.ProgressOK {
+		w.word, w.wordOK = o.Progress, true
+	}
 	var d judge.Decision
 	w.judge, d = judge.Judge(w.judge, o, a.limits(w.in, o.Now))
 	w.last, w.decision = o, d

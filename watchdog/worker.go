@@ -19,11 +19,16 @@ import (
 type level int
 
 const (
-	calm   level = iota // the steady rate, windows now and then
-	busy                // the steady rate, all windows, read a few at a time
-	closer              // the steady rate, all windows, read as they come
-	burst               // the burst rate, all windows
+	calm    level = iota // the steady rate, windows now and then
+	settled              // the same, of one that has been busy for long with one request after the other
+	busy                 // the steady rate, all windows, read a few at a time
+	closer               // the steady rate, all windows, read as they come
+	burst                // the burst rate, all windows
 )
+
+// settleAfter is how long a worker must be busy before it is settled: by then
+// the judge has said whether it is saturated.
+const settleAfter = 4 * time.Second
 
 // worker is one watched thread. The loop owns it.
 type worker struct {
@@ -34,7 +39,8 @@ type worker struct {
 	looker             *proxy.Watcher
 	watch              bpf.Watch
 	level              level
-	waits              *waitCounter // counts entries into the event wait while that is in doubt
+	busyFrom           time.Duration // since when it is at levels settled and busy, if it is
+	waits              *waitCounter  // counts entries into the event wait while that is in doubt
 	nspid              int
 	files              balancer.Files // of the library, once the slot is known
 	slot               uint64         // address of its crumb in its memory, 0: unknown
@@ -45,6 +51,8 @@ type worker struct {
 	judge    judge.State
 	decision judge.Decision
 	last     judge.Observation
+	word     uint64 // the progress word as last seen
+	wordOK   bool
 	look     proxy.Look
 	wait     proxy.Wait // what it was last seen asleep in
 	crumb    balancer.Crumb
@@ -77,6 +85,8 @@ type worker struct {
 	episode     *episode
 
 	lookedClosely time.Duration
+	glances       int           // since it was last looked at
+	napped        time.Duration // when it was last seen asleep outside of its event wait; 0: never
 
 	shareFrom time.Duration // window of the CPU share that is shown
 	shareCPU  time.Duration
@@ -119,7 +129,7 @@ func (a *Agent) attach(in *instance, info proxy.Worker) error {
 		_ = process.Close()
 		return err
 	}
-	if w.looker, err = proxy.NewWatcher(info); err != nil {
+	if w.looker, err = proxy.NewWatcher(info, a.cgroups); err != nil {
 		w.close()
 		return err
 	}
@@ -192,7 +202,7 @@ func (a *Agent) findFiles(w *worker) {
 
 // rewatch tells the sampler what to copy of the worker from now on.
 func (a *Agent) rewatch(w *worker) {
-	w.watch.Full, w.watch.Patient = w.level != calm || a.cfg.RequestBudget.CPU > 0, w.level == busy && a.cfg.RequestBudget.CPU == 0
+	w.watch.Full, w.watch.Patient = w.level > settled || a.cfg.RequestBudget.CPU > 0, w.level == busy && a.cfg.RequestBudget.CPU == 0
 	if a.sampler == nil {
 		return
 	}
@@ -212,11 +222,16 @@ func (a *Agent) rewatch(w *worker) {
 // evidence of an incident is taken the steady rate is enough.
 func (a *Agent) follow(w *worker, d judge.Decision) {
 	want := calm
+	if w.level != settled && w.level != busy {
+		w.busyFrom = w.last.Now
+	}
 	switch {
 	case d.Burst && (w.episode == nil || !w.episode.writing && !w.episode.written):
 		want = burst
 	case d.Close && doubtful(d):
 		want = closer
+	case d.Close && w.settles():
+		want = settled
 	case d.Close:
 		want = busy
 	}
@@ -232,6 +247,10 @@ func (a *Agent) follow(w *worker, d judge.Decision) {
 		w.waits = nil
 	}
 }
+
+// settles says that the worker has been busy for long, and that the last look
+// at its stack found it with another request than the one before.
+func (w *worker) settles() bool { return w.last.Now-w.busyFrom >= settleAfter && w.varied.other }
 
 // startedAt converts a start in clock ticks since boot into wall time.
 func startedAt(ticks uint64, c clock) time.Time {

@@ -43,6 +43,40 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A worker that has been busy for long with one request after the other needs
+// no windows with each sample, until it does something else.
+func TestSettles(t *testing.T) {
+	a, w := &Agent{}, &worker{waits: &waitCounter{}}
+	atFull := judge.Decision{Verdict: judge.Saturated, Close: true}
+	follow := func(now time.Duration, other bool, d judge.Decision) {
+		w.last.Now, w.varied.other = now, other
+		a.follow(w, d)
+	}
+	for _, x := range []struct {
+		name  string
+		now   time.Duration
+		other bool
+		d     judge.Decision
+		want  level
+	}{
+		{"at first", time.Second, true, atFull, busy},
+		{"not long enough", time.Second + settleAfter - 1, true, atFull, busy},
+		{"for long, with one request", time.Second + settleAfter, false, atFull, busy},
+		{"for long, with others", time.Second + settleAfter, true, atFull, settled},
+		{"the same one again", 2*time.Second + settleAfter, false, atFull, busy},
+		{"others again", 3*time.Second + settleAfter, true, atFull, settled},
+		{"it stands still", 4*time.Second + settleAfter, true, judge.Decision{Verdict: judge.Saturated, Close: true, Stall: 1}, closer},
+		{"no longer", 5*time.Second + settleAfter, true, atFull, busy},
+		{"it rests", 20 * time.Second, true, judge.Decision{Verdict: judge.Healthy}, calm},
+		{"busy again", 21 * time.Second, true, atFull, busy},
+	} {
+		follow(x.now, x.other, x.d)
+		if w.level != x.want || w.watch.Full != (x.want > settled) {
+			t.Errorf("%s: level %d, full %v, want level %d", x.name, w.level, w.watch.Full, x.want)
+		}
+	}
+}
+
 // Which samples of a worker need no look at their stacks: 20 ms after the last look.
 func TestThin(t *testing.T) {
 	saw := func(activity, request uint64) judge.Observation {
@@ -58,6 +92,8 @@ func TestThin(t *testing.T) {
 		{name: "one request after the other", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, want: true},
 		{name: "of one connection", before: [2]judge.Observation{saw(1, 1), saw(1, 2)}, want: true},
 		{name: "long ago", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, after: thinEvery},
+		{name: "settled", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, after: thinEvery, change: func(w *worker, _ *bpf.Sample, _ *Agent) { w.level = settled }, want: true},
+		{name: "settled, long ago", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, after: settledEvery, change: func(w *worker, _ *bpf.Sample, _ *Agent) { w.level = settled }},
 		{name: "the same request in turns of its own", before: [2]judge.Observation{saw(1, 1), saw(2, 1)}},
 		{name: "no request", before: [2]judge.Observation{saw(1, 0), saw(2, 0)}},
 		{name: "the first request", before: [2]judge.Observation{saw(1, 0), saw(2, 2)}},
@@ -68,7 +104,7 @@ func TestThin(t *testing.T) {
 		{name: "in doubt", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(w *worker, _ *bpf.Sample, _ *Agent) { w.level = closer }},
 		{name: "requests have a budget", before: [2]judge.Observation{saw(1, 1), saw(2, 2)}, change: func(_ *worker, _ *bpf.Sample, a *Agent) { a.cfg.RequestBudget.CPU = time.Second }},
 	} {
-		a, w := &Agent{}, &worker{level: busy, last: judge.Observation{Progress: 7, ProgressOK: true}}
+		a, w := &Agent{}, &worker{level: busy, word: 7, wordOK: true}
 		s := bpf.Sample{When: time.Second + 20*time.Millisecond + x.after, Progress: 8, ProgressOK: true}
 		for _, o := range x.before {
 			w.varied.add(o)

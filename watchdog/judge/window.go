@@ -42,7 +42,7 @@ type window struct {
 	looked    int // of these, with a stack that was looked at
 	lastWord  uint64
 	spinSince time.Duration
-	delays    span // of the run delay, by looks
+	delays    span // of the run delay
 	throttled span
 	share     float64 // of the wall, on a CPU
 	ready     float64 // of the wall, on a CPU or ready for one
@@ -101,8 +101,8 @@ func (w *window) spins() time.Duration {
 // add counts one observation.
 func (w *window) add(o Observation) {
 	w.empty.add(o)
+	w.delays.add(o.RunDelay)
 	if o.Weight == 0 {
-		w.delays.add(o.RunDelay)
 		w.throttled.add(o.Throttled)
 		return
 	}
