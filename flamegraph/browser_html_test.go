@@ -179,6 +179,7 @@ func htmlDifference(t *testing.T, browser context.Context) {
 	b.want(fill("epoll_wait"), "rgb(88,145,240)")
 	b.want(`document.getElementById("notes").textContent.includes("Vanished: ngx_worker_process_exit, 3.72 % of the base, called by ngx_master_process_cycle.")`, "true")
 	b.want(firstRow, "gcd wrr.lua:12 32.16 % 410 samples 32.16 % 410 samples 0.25 % +31.90 0.25 % +31.90")
+	b.want(`[...new Set([...document.querySelectorAll("#top-body td")].filter(e => e.textContent === "0.00").map(e => e.className))].join()`, "n muted")
 }
 
 func htmlHostile(t *testing.T, browser context.Context) {
@@ -236,9 +237,12 @@ func htmlColours(t *testing.T, browser context.Context, agent *Profile) {
 
 // htmlSmall: on a phone the page is no wider than the screen, and still works.
 func htmlSmall(t *testing.T, browser context.Context) {
-	for _, p := range []*Profile{load(t, "testdata/worker.folded"), difference(t)} {
+	for i, p := range []*Profile{load(t, "testdata/worker.folded"), difference(t)} {
 		b := openFile(t, browser, htmlFile(t, p), viewport(390, 800))
 		b.want(`document.documentElement.scrollWidth`, "390")
+		// The table fits, and shows names whole; that of a difference scrolls.
+		b.want(`(() => { const e = document.querySelector(".scroll"); return e.scrollWidth > e.clientWidth })()`, fmt.Sprint(i == 1))
+		b.want(`[...document.querySelectorAll("#top-body button")].every(e => e.scrollWidth <= e.clientWidth + 1)`, "true")
 		b.click(pageBox("ngx_http_proxy_handler"))
 		b.want(`document.getElementById("back").disabled`, "false")
 		b.want(`document.documentElement.scrollWidth`, "390")

@@ -70,6 +70,20 @@ func TestProfileKeepsKinds(t *testing.T) {
 	}
 }
 
+// pprof takes the first mapping for that of the program.
+func TestProgramComesFirst(t *testing.T) {
+	libc := &stack.Mapping{Start: 0x700000, Limit: 0x800000, Path: "/lib/libc.so.6"}
+	start := stack.Frame{Kind: stack.Native, Function: "_start", Address: 0x400010, Mapping: testMapping}
+	b := NewBuilder(time.Time{}, time.Second/49)
+	b.Add(Result{Stack: stack.Stack{Frames: []stack.Frame{{Kind: stack.Native, Function: "a", Address: 0x700010, Mapping: libc}}, Truncated: "cut window"}}, 1, Labels{})
+	for range 2 {
+		b.Add(Result{Stack: stack.Stack{Frames: append(mixedStack().Frames[:3:3], start)}}, 1, Labels{})
+	}
+	if p := encoded(t, b); p.Mapping[0].File != testMapping.Path || p.Mapping[0].BuildID != testMapping.BuildID {
+		t.Errorf("first mapping %+v", p.Mapping[0])
+	}
+}
+
 func encoded(t *testing.T, b *Builder) *profile.Profile {
 	t.Helper()
 	p, err := b.Profile()

@@ -52,13 +52,38 @@ type writer struct {
 
 func (w *writer) write() {
 	rank := w.rankFrames()
-	for _, e := range w.sorted(rank) {
+	sorted := w.sorted(rank)
+	w.program(sorted)
+	for _, e := range sorted {
 		s := &profile.Sample{Value: []int64{e.count, int64(e.weight)}}
 		for _, id := range e.frames {
 			s.Location = append(s.Location, w.location(id))
 		}
 		e.labels.set(s)
 		w.profile.Sample = append(w.profile.Sample, s)
+	}
+}
+
+// program writes the mapping of the program first, which pprof takes for that
+// of the profile: the one that most stacks begin in.
+func (w *writer) program(entries []*entry) {
+	samples := map[stack.Mapping]int64{}
+	var most stack.Mapping
+	for _, e := range entries {
+		for i := len(e.frames) - 1; i >= 0; i-- {
+			f := &w.builder.list[e.frames[i]]
+			if f.Kind != stack.Native || f.Mapping == nil || f.Mapping.Path == "" {
+				continue
+			}
+			samples[*f.Mapping] += e.count
+			if samples[*f.Mapping] > samples[most] {
+				most = *f.Mapping
+			}
+			break
+		}
+	}
+	if most.Path != "" {
+		w.mapping(most)
 	}
 }
 

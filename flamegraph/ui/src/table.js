@@ -30,7 +30,10 @@ export class Table {
     byId("top-head").replaceChildren(
       ...this.columns.map(([name, key]) => {
         const cell = el("th", { scope: "col" });
-        if (name === "") return cell;
+        if (name === "") {
+          cell.className = "amount";
+          return cell;
+        }
         const button = el("button", { type: "button" }, name);
         button.addEventListener("click", () => {
           this.sort = key;
@@ -82,12 +85,18 @@ export class Table {
     for (const v of [r[1], r[2]]) {
       const s = share(v, this.total);
       tr.append(el("td", { class: "n" }, [el("span", { class: "meter", style: `--w:${(100 * s).toFixed(1)}%` }, percent(s))]));
-      tr.append(el("td", { class: "n muted" }, value(v, this.page.unit)));
+      tr.append(el("td", { class: "n muted amount" }, value(v, this.page.unit)));
     }
     if (this.page.diff) {
-      tr.append(el("td", { class: "n" }, percent(r[3])), el("td", { class: `n ${r[5] > 0 ? "more" : "less"}` }, points(r[5])));
-      tr.append(el("td", { class: "n" }, percent(r[4])), el("td", { class: `n ${r[6] > 0 ? "more" : "less"}` }, points(r[6])));
+      tr.append(el("td", { class: "n" }, percent(r[3])), changed(r[5]));
+      tr.append(el("td", { class: "n" }, percent(r[4])), changed(r[6]));
     }
     return tr;
   }
+}
+
+// changed is the cell of a change; what rounds to nothing has no colour.
+function changed(s) {
+  const text = points(s);
+  return el("td", { class: /[1-9]/.test(text) ? `n ${s > 0 ? "more" : "less"}` : "n muted" }, text);
 }

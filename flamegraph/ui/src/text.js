@@ -21,4 +21,7 @@ export function value(v, unit) {
 
 export const share = (part, whole) => (whole > 0 ? part / whole : 0);
 export const percent = (s) => `${(100 * s).toFixed(2)} %`;
-export const points = (s) => `${s >= 0 ? "+" : "−"}${Math.abs(100 * s).toFixed(2)}`;
+export const points = (s) => {
+  const text = Math.abs(100 * s).toFixed(2);
+  return /[1-9]/.test(text) ? `${s > 0 ? "+" : "−"}${text}` : text;
+};
