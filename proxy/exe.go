@@ -114,9 +114,12 @@ func symbolTable(image *elf.File, kind elf.SectionType) *table {
 	if section.Size > maxTable || strings.Size > maxTable {
 		return nil
 	}
-	text, err := strings.Data()
 	// No NUL in front: linkers store a name that ends another one only once.
-	if err != nil || !bytes.Contains(text, []byte("ngx_cycle\x00")) && !bytes.Contains(text, []byte("proxies_list\x00")) {
+	if !holdsAny(strings.Open(), "ngx_cycle\x00", "proxies_list\x00") {
+		return nil
+	}
+	text, err := strings.Data()
+	if err != nil {
 		return nil
 	}
 	data, err := section.Data()
@@ -124,6 +127,31 @@ func symbolTable(image *elf.File, kind elf.SectionType) *table {
 		return nil
 	}
 	return &table{symbols: data, strings: text}
+}
+
+// holdsAny says whether one of the words can be read from r. It takes little
+// memory: every program that is started on the host is looked at, and some have
+// tens of megabytes of names.
+func holdsAny(r io.Reader, words ...string) bool {
+	const piece = 32 << 10
+	longest := 0
+	for _, w := range words {
+		longest = max(longest, len(w))
+	}
+	buf := make([]byte, 0, longest+piece)
+	for {
+		n, err := io.ReadFull(r, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		for _, w := range words {
+			if bytes.Contains(buf, []byte(w)) {
+				return true
+			}
+		}
+		if err != nil {
+			return false
+		}
+		buf = buf[:copy(buf, buf[len(buf)-longest:])] // a word may lie across
+	}
 }
 
 func (t *table) names(names []string) bool {
