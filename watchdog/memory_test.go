@@ -31,7 +31,7 @@ func TestProxiesThatEndLeaveNothing(t *testing.T) {
 			base, master := startNginx(t, busyNginx, "/burn/0")
 			watch(t, master)
 			waitFor(t, "its worker is seen at work", func() bool {
-				if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 2_000_000)); err == nil {
+				if r, err := http.Get(fmt.Sprintf("%s/burn/%d", base, 1_000_000)); err == nil {
 					_, _ = io.Copy(io.Discard, r.Body)
 					_ = r.Body.Close()
 				}
@@ -40,12 +40,14 @@ func TestProxiesThatEndLeaveNothing(t *testing.T) {
 		})
 		watch(t, nobody)
 	}
-	waitFor(t, "all is forgotten", func() bool {
-		var workers, instances int
-		_ = a.ask(func() error { workers, instances = len(a.workers), len(a.instances); return nil })
+	waitFor(t, "workers and proxies are forgotten", func() (gone bool) {
+		_ = a.ask(func() error { gone = len(a.workers) == 0 && len(a.instances) == 0; return nil })
+		return gone
+	})
+	waitFor(t, "so are their images", func() bool {
 		a.images.Expire(0)
 		runtime.GC()
-		return workers == 0 && instances == 0 && a.images.Len() == 0
+		return a.images.Len() == 0
 	})
 }
 
