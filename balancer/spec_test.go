@@ -104,6 +104,12 @@ func TestPickersUnderChanges(t *testing.T) {
 	}
 }
 
+func TestRings(t *testing.T) {
+	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "rings", setup, max(30, cases(setup != "")/100))) })
+	}
+}
+
 func TestFatalInputs(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
 		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "fatal", setup, 1)) })

@@ -1,10 +1,8 @@
--- What changes do to a rotation, to a ring, and to the numbers of nodes. CASES
--- is a global of the runner.
+-- What changes do to a rotation and to the numbers of nodes. CASES is a global
+-- of the runner.
 
 local mix = require "resty.spinguard.mix"
 local numbers = require "resty.spinguard.numbers"
-local points = require "resty.spinguard.points"
-local ring = require "resty.spinguard.ring"
 local rotation = require "resty.spinguard.rotation"
 local roundrobin = require "resty.spinguard.roundrobin"
 local t = require "t.check"
@@ -57,6 +55,17 @@ local function others_keep_their_share()
 end
 
 
+local function peers_of(weights)
+    local peers = {}
+
+    for n, weight in ipairs(weights) do
+        peers[n] = { weight = weight }
+    end
+
+    return peers
+end
+
+
 -- After any changes the shares of the next lap are exactly the weights, and
 -- the tree grows as far as it has to.
 local function shares_stay_exact()
@@ -66,7 +75,7 @@ local function shares_stay_exact()
         weights[n] = upto(30) - 1
     end
 
-    local picker = rotation.over(nil, weights, random())
+    local picker = rotation.new(peers_of(weights), random())
 
     for _ = 1, upto(100) do
         local n = math.min(#weights + 1, upto(200))
@@ -105,7 +114,7 @@ local function times_go_round()
         sum = sum + weights[n]
     end
 
-    local picker = rotation.over(nil, weights, random())
+    local picker = rotation.new(peers_of(weights), random())
 
     for _ = 1, 3 * sum do
         local n = picker:next()
@@ -169,109 +178,7 @@ local function numbers_are_right()
 end
 
 
--- ordered says whether a ring has these points, owner by owner, in order.
-local function ordered(on, want)
-    table.sort(want, function(a, b)
-        return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2])
-    end)
-
-    local at = on.size > 0 and ring.at(on, 1)
-
-    for i, p in ipairs(want) do
-        t.equal(on.point[at], p[1], "point ", i, " of ", #want)
-        t.equal(ring.owner(on, at), p[2], "its owner")
-        at = ring.after(on, at)
-    end
-
-    t.equal(on.size, #want, "points")
-end
-
-
--- laid_out says whether the array of a ring is what sorted points make: each
--- where it belongs or behind the one before, and gaps like what is behind them.
-local function laid_out(on, want)
-    local at = 1
-
-    for i, p in ipairs(want) do
-        local place = math.max(at, math.floor(p[1] * on.scale) + 1)
-
-        for gap = at, place - 1 do
-            t.ok(on.point[gap] == p[1] and on.owner[gap] == p[2] + 32768,
-                 "gap ", gap, " before point ", i, " of ", #want)
-        end
-
-        t.ok(on.point[place] == p[1] and on.owner[place] == p[2],
-             "place ", place, " of point ", i, " of ", #want)
-        at = place + 1
-    end
-
-    for gap = at, on.stop - 1 do
-        t.ok(on.point[gap] == 2 ^ 31 - 1 and on.owner[gap] == 32768,
-             "gap ", gap, " behind ", #want, " points")
-    end
-end
-
-
--- owned says whether a key belongs to the first point that is not before it.
-local function owned(on, want, key)
-    local first = want[1]
-
-    for i = #want, 1, -1 do
-        first = want[i][1] >= key and want[i] or first
-    end
-
-    t.equal(ring.owner(on, ring.at(on, key)), first[2], "owner of key ", key)
-end
-
-
-local CIRCLE = 2 ^ 30
-
-
--- Points that come and go lie in order, also where many are in one place or at
--- the end of the circle, until there is no room for one more.
-local function ring_is_in_order()
-    local ids, want, list = { "a", "b", "c" }, {}, points.begin(100)
-    local width = ({ CIRCLE, 1000, 3 })[upto(3)]
-
-    local function point()
-        return upto(2) == 1 and upto(width) or CIRCLE + 1 - upto(width)
-    end
-
-    for i = 1, upto(60) do
-        want[i] = { point(), upto(3) }
-        list.point[i - 1], list.owner[i - 1] = want[i][1], want[i][2]
-    end
-
-    local on = ring.new(points.sort(#want, ids), #want, ids)
-
-    for _ = 1, upto(80) do
-        if upto(2) == 1 and #want > 1 then
-            local p = table.remove(want, upto(#want))
-            ring.take(on, p[1], p[2])
-        else
-            local p = { point(), upto(3) }
-            if not ring.put(on, p[1], p[2]) then
-                t.ok(#want > 16, "no room behind ", #want, " points")
-                return
-            end
-
-            want[#want + 1] = p
-        end
-    end
-
-    ordered(on, want)
-    laid_out(on, want)
-    owned(on, want, point())
-
-    local p = want[upto(#want)][1]
-    for key = math.max(1, p - 1), math.min(CIRCLE, p + 1) do
-        owned(on, want, key)
-    end
-end
-
-
 for _ = 1, _G.CASES do
-    ring_is_in_order()
     others_keep_their_share()
     shares_stay_exact()
     numbers_are_right()

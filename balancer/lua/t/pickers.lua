@@ -175,45 +175,13 @@ local function hash_is_stable()
 end
 
 
--- Similar keys are spread over equal peers: 1,600 points of each peer leave
--- its share about 2.5 % off.
-local SHAPES = { "key%d", "/img/%06d.jpg", "user-%x", "%d", "10.0.%d.1" }
-
-
-local function keys_are_spread()
-    local peers, keys = valid_peers(10, 1), 20000
-    for _, peer in ipairs(peers) do
-        peer.weight = 10
-    end
-
-    local picker = hash.new(peers)
-
-    for _, shape in ipairs(SHAPES) do
-        local got = {}
-
-        for i = 1, keys do
-            local peer = picker:find(shape:format(i))
-            got[peer] = (got[peer] or 0) + 1
-        end
-
-        for _, peer in ipairs(peers) do
-            local share = (got[peer] or 0) / keys
-            t.ok(math.abs(share - 0.1) < 0.013, "keys like ", shape,
-                 ": share of ", peer.address, " is ", share)
-        end
-    end
-end
-
-
 -- weights_of returns what the nodes of a picker weigh, by id.
 local function weights_of(picker)
-    local weights = {}
-    picker.numbers = picker.numbers or numbers.new(picker.ids)
+    local weights, all = {}, picker.numbers or numbers.new(picker.list)
 
-    for n, id in ipairs(picker.ids) do
-        if numbers.of(picker.numbers, id) == n then
-            weights[id] = picker.weights and picker.weights[n]
-                          or picker.picker:weight_of(n)
+    for n, id in ipairs(picker.list) do
+        if all:of(id) == n then
+            weights[id] = picker.kind.weight_of(picker, n)
         end
     end
 
@@ -320,7 +288,5 @@ end
 for _ = 1, 5 do
     draws_by_weight()
 end
-
-keys_are_spread()
 
 return t

@@ -4,11 +4,11 @@
 -- nothing has changed.
 
 local check = require "resty.spinguard.check"
-local later = require "resty.spinguard.later"
 local mix = require "resty.spinguard.mix"
 local numbers = require "resty.spinguard.numbers"
-local rotation = require "resty.spinguard.rotation"
 
+local among = numbers.among
+local min = math.min
 local ngx_now = ngx.now
 local pairs = pairs
 local pcall = pcall
@@ -67,15 +67,16 @@ local function check_node(id, weight)
 end
 
 
--- take copies the nodes, checked, into self. The picker is made at the first
--- find: in the worker, where that is, and so at another point in each.
-local function take(self, nodes)
+-- take returns a picker of some kind of the nodes, checked. It begins at the
+-- first find: in the worker, where that is, and so at another point in each.
+local function take(kind, nodes)
     if type(nodes) ~= "table" then
         return nil, "nodes: want a table from id to weight"
     end
 
-    local room = nkeys(nodes)
-    local ids, weights, size = new_tab(room, 0), new_tab(room, 0), 0
+    local room = min(nkeys(nodes), check.MAX_PEERS)
+    local ids, size, seat = new_tab(room, 0), 0, kind.seat
+    local self = kind.blank(ids, room)
 
     for id, weight in pairs(nodes) do
         local number, err = check_node(id, weight)
@@ -88,30 +89,31 @@ local function take(self, nodes)
             return nil, "nodes: more than " .. check.MAX_PEERS
         end
 
-        ids[size], weights[size] = id, number
+        ids[size] = id
+        seat(self, size, number)
     end
 
-    self.ids, self.numbers = ids, false
-    self.weights, self.picker = weights, false
-
-    return true
-end
-
-
--- begin makes the picker. The weights are its own then.
-local function begin(self)
-    self.picker = self.kind.over(self.ids, self.weights, start())
-    self.weights = false
-
-    return self.picker
+    return self
 end
 
 
 -- numbered returns the numbers of the nodes. Who only picks never needs them.
 local function numbered(self)
-    self.numbers = self.numbers or numbers.new(self.ids)
+    self.numbers = self.numbers or numbers.new(self.list)
 
     return self.numbers
+end
+
+
+-- number_of returns the number of a node, or nil. Few that stay need no more
+-- than the list.
+local function number_of(self, id)
+    local n = not self.numbers and among(self.list, id)
+    if n == false then
+        n = numbered(self):of(id)
+    end
+
+    return n
 end
 
 
@@ -120,38 +122,33 @@ local methods = {}
 
 -- reinit replaces all nodes.
 function methods.reinit(self, nodes)
-    return take(self, nodes)
-end
-
-
--- weight_of returns the weight of a number.
-local function weight_of(self, n)
-    return self.picker and self.picker:weight_of(n) or self.weights[n]
-end
-
-
--- put puts the weight of a number into force.
-local function put(self, n, weight)
-    if self.picker then
-        self.picker:put(n, weight)
-    else
-        self.weights[n] = weight
+    local fresh, err = take(self.kind, nodes)
+    if not fresh then
+        return nil, err
     end
+
+    for field, value in pairs(fresh) do
+        self[field] = value
+    end
+
+    return true
 end
 
 
 -- add gives a number to a node that is not there yet. One that was another
 -- node's is settled before: its points on a ring are found by its id.
 local function add(self, id, weight)
-    if self.numbers.live >= check.MAX_PEERS then
+    local all = numbered(self)
+
+    if all.live >= check.MAX_PEERS then
         return nil, "node " .. id .. ": more than " .. check.MAX_PEERS
     end
 
-    if self.picker and self.numbers:spare() then
-        self.picker:settle()
+    if all:spare() then
+        self.kind.settle(self)
     end
 
-    put(self, self.numbers:add(id), weight)
+    self.kind.put(self, all:add(id), weight)
 
     return true
 end
@@ -159,13 +156,13 @@ end
 
 -- change puts a checked weight into force.
 local function change(self, id, weight)
-    local n = numbered(self):of(id)
+    local n = number_of(self, id)
     if not n then
         return add(self, id, weight)
     end
 
-    if weight_of(self, n) ~= weight then
-        put(self, n, weight)
+    if self.kind.weight_of(self, n) ~= weight then
+        self.kind.put(self, n, weight)
     end
 
     return true
@@ -190,8 +187,8 @@ function methods.incr(self, id, weight)
         return nil, err
     end
 
-    local n = numbered(self):of(id)
-    number = number + (n and weight_of(self, n) or 0)
+    local n = number_of(self, id)
+    number = number + (n and self.kind.weight_of(self, n) or 0)
 
     if number > MAX_WEIGHT then
         return nil, "node " .. id .. ": weight would be over " .. MAX_WEIGHT
@@ -203,13 +200,13 @@ end
 
 -- delete removes a node. Without nodes, find returns nil.
 function methods.delete(self, id)
-    local n = type(id) == "string" and numbered(self):of(id)
+    local n = type(id) == "string" and number_of(self, id)
     if not n then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
 
-    put(self, n, 0)
-    self.numbers:drop(id)
+    self.kind.put(self, n, 0)
+    numbered(self):drop(id)
 
     return true
 end
@@ -218,7 +215,7 @@ end
 -- decr takes from the weight of a node (default 1). One that has none left is
 -- removed.
 function methods.decr(self, id, weight)
-    local n = type(id) == "string" and numbered(self):of(id)
+    local n = type(id) == "string" and number_of(self, id)
     if not n then
         return nil, "node " .. tostring(id) .. ": unknown"
     end
@@ -228,7 +225,7 @@ function methods.decr(self, id, weight)
         return nil, err
     end
 
-    local old = weight_of(self, n)
+    local old = self.kind.weight_of(self, n)
     if old <= number then
         return methods.delete(self, id)
     end
@@ -237,32 +234,27 @@ function methods.decr(self, id, weight)
 end
 
 
--- find returns the id of the node to use; the ring wants a key.
-function methods.find(self, key)
-    local picker = self.picker or begin(self)
-    local n = picker:next(key)
-    if not n then
-        return nil, "no node has a weight"
-    end
-
-    return self.ids[n]
-end
-
-
--- module returns a module like resty.roundrobin, over one kind of picker.
+-- module returns a module like resty.roundrobin, over one kind of picker. It
+-- lacks find, which each has of its own: in a shared one the compiler would
+-- favour the kind of picker that it met first.
+--
+-- A kind has blank(ids, room) for a picker without nodes, which keeps the list
+-- of ids as list, and a field numbers; seat, which gives a new number its
+-- weight before the first find; weight_of; put, which gives a number another
+-- weight, and settle, which ends what put has put off.
 function _M.module(kind)
-    local module = setmetatable({}, { __index = methods })
+    local module = setmetatable({ kind = kind }, { __index = methods })
     local mt = { __index = module }
 
     -- new takes a table from id to weight. It returns nil and what is wrong
     -- with it, where lua-resty-balancer raises.
     function module.new(_, nodes)
-        local self = setmetatable({ kind = kind, ids = false, numbers = false,
-                                    weights = false, picker = false }, mt)
-        local ok, err = take(self, nodes)
-        if not ok then
+        local self, err = take(kind, nodes)
+        if not self then
             return nil, err
         end
+
+        setmetatable(self, mt)
 
         return self
     end
@@ -271,8 +263,8 @@ function _M.module(kind)
 end
 
 
-_M.rotation = rotation
-_M.hash = later
+_M.start = start
+_M.NOBODY = "no node has a weight"
 
 
 return _M

@@ -1,62 +1,103 @@
 -- A consistent hash whose weights may change one by one: what has changed goes
--- into the ring at the next pick, so that many changes cost as much as one.
+-- into the ring when it is asked, so that many changes cost as much as one. And
+-- where only one number has changed, by a few points, those lie in a ring of
+-- their own at first, beside the ring, and a pick looks at both: that ring is
+-- made sooner than the points are moved, and is done with where the next change
+-- comes before many picks.
 
 local hash = require "resty.spinguard.hash"
+local points = require "resty.spinguard.points"
 
+local ahead = hash.ahead
 local next_of = hash.next
+local of_key = points.of_key
 local pairs = pairs
-local setmetatable = setmetatable
+local pcall = pcall
+
+
+local has_new, new_tab = pcall(require, "table.new")
+if not has_new then
+    new_tab = function() return {} end
+end
 
 
 local MOVED = 4     -- and an eighth: so many changes are taken over one by one
+local LOOKS = 500   -- cost as much as to move the points
 
 
 local _M = {}
-local mt = { __index = _M }
 
 
--- over takes lists of ids, which may get longer, and of checked weights.
-function _M.over(ids, weights)
-    return setmetatable({
-        ids = ids,
-        ring = hash.over(ids, weights),
-        weight = weights,
-        moved = {},     -- numbers
-        value = {},     -- their new weights
-        fresh = true,
-    }, mt)
+-- blank returns a picker for a list of ids, which may get longer, without any
+-- weights. numbers is for the owner of the list.
+function _M.blank(list, room)
+    return {
+        list = list,
+        numbers = false,
+        weight = new_tab(room, 0),  -- in the ring
+        ring = false,
+        moved = false,      -- numbers
+        value = false,      -- their new weights
+        fresh = false,
+        aside = false,      -- the points of one number that has moved
+    }
+end
+
+
+-- seat gives a new number its checked weight before the first pick.
+function _M.seat(self, n, weight)
+    self.weight[n] = weight
 end
 
 
 function _M.weight_of(self, n)
-    return self.value[n] or self.weight[n]
+    return self.value and self.value[n] or self.weight[n]
 end
 
 
 -- put gives a number its weight; it may be a new one, one behind the last.
 function _M.put(self, n, weight)
-    self.weight[n] = self.weight[n] or 0
-
-    if self.value[n] == nil then
-        self.moved[#self.moved + 1] = n
+    local old = self.weight[n] or 0
+    if not self.ring then
+        self.weight[n] = weight
+        return
     end
 
-    self.value[n] = weight
-    self.fresh = false
+    self.weight[n] = old
+    self.moved, self.value = self.moved or {}, self.value or {}
+
+    local moved, value = self.moved, self.value
+    if value[n] == nil then
+        moved[#moved + 1] = n
+    end
+
+    value[n] = weight
+
+    -- Alone, and back to what the ring has.
+    self.fresh = weight == old and #moved == 1
+    self.aside = false
+
+    if self.fresh then
+        value[n], moved[1] = nil, nil
+    end
 end
 
 
--- settle brings the ring up to date.
+-- settle brings a ring that there is up to date.
 function _M.settle(self)
     local moved, value = self.moved, self.value
-    local few = #moved <= MOVED + #self.ids / 8
+    if not moved then
+        return
+    end
+
+    local few = #moved <= MOVED + #self.list / 8
 
     if not few or not self.ring:change(moved, value) then
         for n, weight in pairs(value) do
             self.weight[n] = weight
         end
 
-        self.ring = hash.over(self.ids, self.weight)
+        self.ring = hash.over(self.list, self.weight)
     end
 
     for i = #moved, 1, -1 do
@@ -64,14 +105,52 @@ function _M.settle(self)
         moved[i] = nil
     end
 
-    self.fresh = true
+    self.aside, self.fresh = false, true
+end
+
+
+-- lay puts what has moved aside, if it is little.
+local function lay(self)
+    local n = self.moved[1]
+    local aside = #self.moved == 1 and self.ring:aside(n, self.value[n])
+
+    if aside then
+        self.aside, aside.looks = aside, LOOKS
+    end
+
+    return aside
+end
+
+
+-- beside returns the number of a key where that can be told by a look beside
+-- the ring. Otherwise it returns nil, and the ring is up to date.
+local function beside(self, key)
+    local aside = self.aside or lay(self)
+
+    if aside and aside.looks > 0 then
+        aside.looks = aside.looks - 1
+
+        local n = ahead(self.ring, aside, of_key(key or ""))
+        if n then
+            return n
+        end
+    end
+
+    _M.settle(self)
 end
 
 
 -- next returns the number that a key belongs to, or nil if none has a weight.
 function _M.next(self, key)
     if not self.fresh then
-        self:settle()
+        if not self.ring then
+            self.ring, self.fresh = hash.over(self.list, self.weight), true
+        else
+            local n = beside(self, key)
+            if n then
+                return n
+            end
+        end
     end
 
     return next_of(self.ring, key)

@@ -60,6 +60,21 @@ local function index(self)
 end
 
 
+-- among returns the number of an id in a list that nobody has left, or nil,
+-- by a look at all. false: there are too many for that.
+function _M.among(ids, id)
+    if #ids > FEW then
+        return false
+    end
+
+    for n = 1, #ids do
+        if ids[n] == id then
+            return n
+        end
+    end
+end
+
+
 local function look(self, id)
     local ids = self.ids
 

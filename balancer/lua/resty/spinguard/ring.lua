@@ -21,9 +21,7 @@ local tobit = bit.tobit
 
 
 local CIRCLE = 2 ^ 30
-local SMALL = 2048      -- points
-local WIDE = 1.75       -- places for a point on a small ring
-local CLOSE = 1.2       -- and on a large one
+local WIDE = 1.2        -- places for a point
 local FULL = 0.9        -- of the places, at most
 local THIN = 0.3        -- and at least
 local NEAR = 16         -- places that a search halves
@@ -102,7 +100,7 @@ end
 -- new returns a ring of a list of sorted points. ids are those of the owners,
 -- by number.
 function _M.new(points, size, ids)
-    local places = ceil(size * (size < SMALL and WIDE or CLOSE)) + 1
+    local places = ceil(size * WIDE) + 1
     local tail = TAIL + ceil(places / 64)
     local self
 

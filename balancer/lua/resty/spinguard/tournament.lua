@@ -5,7 +5,14 @@
 -- tree has levels, always, and without a branch that data could take.
 --
 -- Times are whole numbers modulo 2^32, signed. All that are in the tree must
--- be less than 2^31 apart. Of equal ones the left is first.
+-- be less than 2^31 apart. Of equal ones the left is first. Number 0 stands
+-- for nobody.
+--
+-- A tree is five fields of the table of whoever owns it, one table less to
+-- make: leaf, how many leaves there are; climb, the function that plays from
+-- one to the root; win, who is earlier at each node; room, which numbers must
+-- be under; key, the times. Behind the times is as much again, key[room + n],
+-- for what the owner keeps of each number.
 
 local bit = require "bit"
 local ffi = require "ffi"
@@ -13,6 +20,7 @@ local ffi = require "ffi"
 local arshift = bit.arshift
 local assert = assert
 local band = bit.band
+local bor = bit.bor
 local bxor = bit.bxor
 local copy = ffi.copy
 local loadstring = loadstring
@@ -20,14 +28,16 @@ local rshift = bit.rshift
 local tobit = bit.tobit
 
 
-local FAR = 2 ^ 31 - 1  -- later than all that take part
-local MOST_LEVELS = 16  -- numbers have two bytes
+local FAR = 2 ^ 31 - 1   -- later than all that take part
+local FEW = 16           -- leaves that every tree has
+local FEW_LEVELS = 4
+local MOST_LEVELS = 16   -- numbers have two bytes
 
 local longs = ffi.typeof("int32_t[?]")
 local shorts = ffi.typeof("uint16_t[?]")
 
 
-local _M = {}
+local _M = { FEW = FEW }
 
 
 -- One level: whoever came up from below against the other side. The sign of
@@ -43,66 +53,73 @@ local LEVEL = [[
     win[at] = who
 ]]
 
-local climbs = {}
+
+-- One node above two others.
+local NODE = [[
+    who, other = win[2 * AT], win[2 * AT + 1]
+    mask = arshift(tobit(key[other] - key[who]), 31)
+    win[AT] = bxor(who, band(bxor(who, other), mask))
+]]
 
 
--- climb returns the function that plays from a leaf to the root of a tree of
--- some levels. It is written out without a loop: the compiler would begin a
--- trace at each loop, which costs more than the levels do.
-local function climb(levels)
-    if not climbs[levels] then
-        climbs[levels] = assert(loadstring([[
-            local arshift, band, bxor, rshift, tobit = ...
+-- written makes a function of text: without a loop, since the compiler would
+-- begin a trace at each, which costs more than what is in these.
+local function written(names, text)
+    return assert(loadstring([[
+        local arshift, band, bxor, rshift, tobit = ...
 
-            return function(win, key, at, who, time)
-                local other, its, mask
-        ]] .. LEVEL:rep(levels) .. " end"))(arshift, band, bxor, rshift, tobit)
-    end
-
-    return climbs[levels]
+        return function(]] .. names .. [[)
+            local other, its, mask
+    ]] .. text .. " end"))(arshift, band, bxor, rshift, tobit)
 end
 
 
--- new returns a tree for the numbers from 1 to size, without any of them, in
--- which it is some time. Number 0 stands for nobody.
-function _M.new(size, now)
-    local leaf, levels = 1, 0
+local climbs, play_few = {}, ""
 
-    for _ = 1, MOST_LEVELS do
-        if leaf <= size then
-            leaf, levels = 2 * leaf, levels + 1
-        end
+for levels = FEW_LEVELS, MOST_LEVELS do
+    climbs[2 ^ levels] = written("win, key, at, who, time", LEVEL:rep(levels))
+end
+
+for at = FEW - 1, 1, -1 do
+    play_few = play_few .. NODE:gsub("AT", at)
+end
+
+play_few = written("win, key, who", play_few)
+
+local play_many = written("win, key, leaf, who", "for at = leaf - 1, 1, -1 do "
+                                                 .. NODE:gsub("AT", "at")
+                                                 .. " end")
+
+
+-- fields returns the five of a tree that has room for the numbers from 1 to
+-- size, under 65,536, without any of them.
+function _M.fields(size)
+    local leaf = bor(size, FEW - 1)
+    leaf = bor(leaf, rshift(leaf, 1))
+    leaf = bor(leaf, rshift(leaf, 2))
+    leaf = bor(leaf, rshift(leaf, 4))
+    leaf = bor(leaf, rshift(leaf, 8)) + 1
+
+    local room = size < FEW and FEW or size + 1
+
+    return leaf, climbs[leaf], shorts(2 * leaf), room, longs(2 * room)
+end
+
+
+local function decide(self)
+    if self.leaf == FEW then
+        play_few(self.win, self.key)
+    else
+        play_many(self.win, self.key, self.leaf)
     end
+end
 
-    local self = {
-        room = size,
-        leaf = leaf,
-        climb = climb(levels),
-        win = shorts(2 * leaf),
-        key = longs(size + 1),
-    }
 
+-- play decides all nodes, when it is some time, once leaves have been set:
+-- win[leaf + n] to n and key[n] to its time.
+function _M.play(self, now)
     self.key[0] = tobit(now + FAR)
-
-    return self
-end
-
-
--- play decides all nodes, once leaves have been set.
-function _M.play(self)
-    local win, key = self.win, self.key
-
-    for at = self.leaf - 1, 1, -1 do
-        local who, other = win[2 * at], win[2 * at + 1]
-        local mask = arshift(tobit(key[other] - key[who]), 31)
-        win[at] = bxor(who, band(bxor(who, other), mask))
-    end
-end
-
-
--- seed puts a number into a leaf; play must follow.
-function _M.seed(self, n, time)
-    self.key[n], self.win[self.leaf + n] = time, n
+    decide(self)
 end
 
 
@@ -133,15 +150,17 @@ function _M.drop(self, n)
 end
 
 
--- grown returns the same tree with room for more numbers.
-function _M.grown(self, size)
-    local new = _M.new(size, 0)
+-- grow makes room for a number that there is none for, and for more: as many as
+-- there are leaves, or twice as many.
+function _M.grow(self, n)
+    local leaf, win, room, key = self.leaf, self.win, self.room, self.key
+    local size = n < leaf and leaf - 1 or 2 * n - 1
 
-    copy(new.key, self.key, 4 * (self.room + 1))
-    copy(new.win + new.leaf, self.win + self.leaf, 2 * (self.room + 1))
-    _M.play(new)
-
-    return new
+    self.leaf, self.climb, self.win, self.room, self.key = _M.fields(size)
+    copy(self.key, key, 4 * room)
+    copy(self.key + self.room, key + room, 4 * room)
+    copy(self.win + self.leaf, win + leaf, 2 * leaf)
+    decide(self)
 end
 
 
