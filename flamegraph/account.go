@@ -128,16 +128,39 @@ func are(n int64) string {
 	return "are"
 }
 
-// reasons lists counts in brackets: " (ring full 9, window cut 6)".
+// reasons lists counts in brackets: " (ring full 9, window cut 6)". What one
+// of them says by thread, such as ring_full_of_17, stands behind it.
 func reasons(list []Note) string {
 	if len(list) == 0 {
 		return ""
 	}
-	var parts []string
+	threads := map[string][]string{}
+	var whole []Note
 	for _, r := range list {
-		parts = append(parts, strings.ReplaceAll(r.Key, "_", " ")+" "+r.Value)
+		key, thread, ok := strings.Cut(r.Key, "_of_")
+		if ok && slices.ContainsFunc(list, func(n Note) bool { return n.Key == key }) {
+			threads[key] = append(threads[key], counted(r.Value)+" of "+thread)
+			continue
+		}
+		whole = append(whole, r)
+	}
+	var parts []string
+	for _, r := range whole {
+		part := strings.ReplaceAll(r.Key, "_", " ") + " " + counted(r.Value)
+		if by := threads[r.Key]; len(by) > 0 {
+			part += ": " + strings.Join(by, " and ")
+		}
+		parts = append(parts, part)
 	}
 	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func counted(value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return value
+	}
+	return thousands(n)
 }
 
 // notes joins the other comments, with their keys as words.

@@ -2,7 +2,9 @@ package profiler
 
 import (
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spinguard/spinguard/profiler/procmem"
@@ -26,6 +28,7 @@ func OpenKernelNames() { kernelNames.Open() }
 // modules knows what lies where in one process.
 type modules struct {
 	pid      int
+	cache    *symbol.Cache
 	now      func() time.Time
 	unwinder *unwind.Unwinder
 	switches bool // its threads run on several stacks: a program of Go
@@ -33,6 +36,7 @@ type modules struct {
 	maps     procmem.Maps
 	read     time.Time         // up to when the reads allowed since are used up
 	mappings map[uint64]placed // those that frames lie in, by start
+	pcre     *bool             // whether there is a PCRE in the process; nil: not looked yet
 }
 
 // placed is a mapping as it is told in frames.
@@ -42,7 +46,7 @@ type placed struct {
 }
 
 func openModules(pid int, cache *symbol.Cache, now func() time.Time) (*modules, error) {
-	m := &modules{pid: pid, now: now, mappings: map[uint64]placed{}}
+	m := &modules{pid: pid, cache: cache, now: now, mappings: map[uint64]placed{}}
 	maps, err := procmem.ReadMaps(pid)
 	if err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func (m *modules) refresh() bool {
 	if err != nil || equalMaps(maps, m.maps) {
 		return false
 	}
-	m.maps = maps
+	m.maps, m.pcre = maps, nil
 	m.unwinder.SetMaps(maps)
 	m.forget()
 	return true
@@ -125,12 +129,30 @@ func (m *modules) isCode(addr uint64) bool {
 func (m *modules) frame(addr uint64) stack.Frame {
 	p, ok := m.unwinder.Locate(addr)
 	switch {
-	case ok && p.Mapping.Anonymous():
+	case ok && p.Mapping.Anonymous() && m.hasPCRE():
 		return stack.Frame{Kind: stack.PCRE, Function: "[pcre-jit]", Address: addr}
-	case !ok:
+	case !ok || p.Mapping.Anonymous():
 		return stack.Frame{Kind: stack.Unknown, Function: "[unknown]", Address: addr}
 	}
 	return stack.Frame{Kind: stack.Native, Address: addr, Mapping: m.mapping(p), Function: functionName(p, addr)}
+}
+
+// hasPCRE says whether code made at run time can be PCRE's, as a library of its
+// own or within the program, which then exports its functions as nginx does.
+func (m *modules) hasPCRE() bool {
+	if m.pcre != nil {
+		return *m.pcre
+	}
+	found := slices.ContainsFunc(m.maps, func(x procmem.Mapping) bool {
+		return x.Exec && strings.HasPrefix(path.Base(x.Path), "libpcre")
+	})
+	for _, name := range []string{"pcre2_match_8", "pcre_exec"} {
+		if !found {
+			_, _, found = m.cache.ProgramSymbol(m.pid, m.maps, name)
+		}
+	}
+	m.pcre = &found
+	return found
 }
 
 func functionName(p unwind.Place, addr uint64) string {
