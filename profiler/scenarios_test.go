@@ -178,22 +178,25 @@ func report(t testing.TB, q *quality) {
 // its loop is over then, also where it gets little of a CPU.
 func letRun(t testing.TB, pid int, cpu time.Duration) {
 	t.Helper()
-	used := func() (ns time.Duration) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
-		if err == nil {
-			_, err = fmt.Sscan(string(text), (*int64)(&ns))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ns
-	}
-	from := used()
-	for end := time.Now().Add(time.Minute); used()-from < cpu; time.Sleep(5 * time.Millisecond) {
+	from := usedCPU(t, pid)
+	for end := time.Now().Add(time.Minute); usedCPU(t, pid)-from < cpu; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("process %d does not run", pid)
 		}
 	}
+}
+
+// usedCPU is the CPU time of a process.
+func usedCPU(t testing.TB, pid int) (ns time.Duration) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), (*int64)(&ns))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
 }
 
 // At least 99 of 100 stacks reach from the entry of the process to the leaf,
