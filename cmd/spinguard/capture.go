@@ -16,6 +16,7 @@ import (
 	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/profiler/procmem"
 	"github.com/spinguard/spinguard/profiler/symbol"
+	"github.com/spinguard/spinguard/proxy"
 	"github.com/spinguard/spinguard/watchdog"
 )
 
@@ -67,7 +68,7 @@ func capture(e env, pid, rate int, length time.Duration) (*profile.Profile, erro
 	// What a sample lacks is read from memory that changes. Without the right
 	// to go first the profile is a little worse, and says so itself.
 	_ = watchdog.RaisePriority()
-	o := profiler.CaptureOptions{Duration: length, Period: time.Second / time.Duration(rate)}
+	o := profiler.CaptureOptions{Duration: length, Period: time.Second / time.Duration(rate), Label: requestLabels(process)}
 	if e.terminal {
 		o.Progress = e.showCapture
 	}
@@ -76,6 +77,21 @@ func capture(e env, pid, rate int, length time.Duration) (*profile.Profile, erro
 		fmt.Fprintln(e.stderr)
 	}
 	return p, err
+}
+
+// requestLabels tells which request a worker of nginx works on, and its upstream.
+// It is nil for other programs.
+func requestLabels(p *profiler.Process) func(*profiler.Process, bpf.Sample, profiler.Result, *profiler.Labels) {
+	if _, _, ok := p.Symbol("ngx_current_msec"); !ok {
+		return nil
+	}
+	finder := proxy.RequestFinder{Code: p.Code}
+	return func(p *profiler.Process, s bpf.Sample, r profiler.Result, l *profiler.Labels) {
+		window := procmem.Window{Addr: s.Stack.Addr, Data: s.Stack.Data}
+		if request, ok := finder.Find(p.Instant(), window, r.Request); ok {
+			l.Request, l.Upstream = request.Line(false), request.Upstream.Name
+		}
+	}
 }
 
 // showCapture redraws one line of progress.
