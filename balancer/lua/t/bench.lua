@@ -13,6 +13,7 @@ local crumb = require "resty.spinguard.crumb"
 local hash = require "resty.spinguard.hash"
 local least = require "resty.spinguard.least"
 local ledger = require "resty.spinguard.ledger"
+local loops = require "t.loops"
 local mix = require "resty.spinguard.mix"
 local rotation = require "resty.spinguard.rotation"
 local roundrobin = require "resty.spinguard.roundrobin"
@@ -50,6 +51,7 @@ end
 
 
 local WEIGHTS = {
+    { "1", function() return 1 end },
     { "1..10", function(random) return math.floor(random() * 10) + 1 end },
     { "one 1000", function(_, i) return i == 1 and 1000 or 1 end },
     { "1..65535", function(random)
@@ -76,82 +78,6 @@ local keys = {}
 for i = 1, 4096 do
     keys[i] = "key" .. i
 end
-
-
--- Each picker has loops of its own: in a shared one the compiler would favour
--- the picker that it met first.
-local LOOPS = [[
-local now, keys, WALL, CPU = ...
-
-local function picks(picker, n)
-    local before = now(CPU)
-
-    for i = 1, n do
-        picker:find(keys[i % 4096 + 1])
-    end
-
-    return (now(CPU) - before) / n
-end
-
--- p999 is the 99.9th percentile of n single calls.
-local function p999(picker, n)
-    local times = {}
-
-    for i = 1, n do
-        local before = now(WALL)
-        picker:find(keys[i % 4096 + 1])
-        times[i] = now(WALL) - before
-    end
-
-    table.sort(times)
-
-    return times[math.ceil(n * 0.999)]
-end
-
--- builds is the time to make a picker and to ask it once.
-local function builds(make, n)
-    local picker
-    local before = now(CPU)
-
-    for _ = 1, n do
-        picker = make()
-        picker:find("key")
-    end
-
-    return (now(CPU) - before) / n / 1000, picker
-end
-
--- sets is the time to change a weight and to ask once, used the time to change
--- it and to ask a hundred times.
-local turn = 0
-local function sets(picker, id, n)
-    local before = now(CPU)
-
-    for _ = 1, n do
-        turn = turn % 2 + 1
-        picker:set(id, turn)
-        picker:find("key")
-    end
-
-    return (now(CPU) - before) / n / 1000
-end
-
-local function used(picker, id, n)
-    local before = now(CPU)
-
-    for _ = 1, n do
-        turn = turn % 2 + 1
-        picker:set(id, turn)
-        for j = 1, 100 do
-            picker:find(keys[j])
-        end
-    end
-
-    return (now(CPU) - before) / n / 1000
-end
-
-return picks, p999, builds, sets, used
-]]
 
 
 local function median(list)
@@ -282,7 +208,7 @@ local function compare(size, weights, weight, rounds)
         c.built, c.first, c.later = {}, {}, {}
         c.set, c.more, c.begun = {}, {}, {}
         c.picks, c.p999, c.builds, c.sets, c.used =
-            loadstring(LOOPS)(now, keys, WALL, CPU)
+            loadstring(loops)(now, keys, WALL, CPU)
         warm(c, id)
         memory(c)
     end
@@ -328,7 +254,7 @@ for _, size in ipairs({ 10, 100, 1000, 10000 }) do
 end
 
 spinguard.init({ dict = "spinguard", dir = ngx.config.prefix() .. "/run" })
-local _, ten = nodes_of(10, WEIGHTS[1][2])
+local _, ten = nodes_of(10, WEIGHTS[2][2])
 assert(spinguard.update("bench", ten))
 
 local plan = upstream.current("bench").plan
