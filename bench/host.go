@@ -13,17 +13,16 @@ const (
 	hostMasters   = 5
 	hostWorkers   = 64 // of all masters together
 	hostProcesses = 500
-	hostPeriod    = 20 * time.Second
 )
 
 const hostMethod = `One agent with its default configuration; %d private nginx with %d workers together, each asked for a small page ten times a second; %d
-other processes that sleep. CPU: user and system time of the agent in percent of one core, resident: VmRSS at the end, both for each of three
-periods of %v after %v to warm up.
+other processes that sleep. CPU: user and system time of the agent in percent of one core, resident: VmRSS at the end, both for each of %d
+periods of %v after %v to warm up. For hours: -host-periods 36 -host-period 5m.
 `
 
 // hostTable measures the agent on a host with many workers and processes.
 func hostTable(ctx context.Context, o options) error {
-	fmt.Printf("\nThe agent on a big host\n"+hostMethod, hostMasters, hostWorkers, hostProcesses, hostPeriod, steadyWarm)
+	fmt.Printf("\nThe agent on a big host\n"+hostMethod, hostMasters, hostWorkers, hostProcesses, o.hostPeriods, o.hostPeriod, steadyWarm)
 	var all []*nginx
 	defer func() {
 		for _, n := range all {
@@ -65,8 +64,8 @@ func hostPeriods(ctx context.Context, o options, all []*nginx) error {
 	defer func() { _ = agent.Process.Kill(); _ = agent.Wait() }()
 	pause(ctx, steadyWarm)
 	t := newTable("period", "CPU", "resident", "peak")
-	for period := range 3 {
-		used, err := usage(ctx, agent.Process.Pid, hostPeriod)
+	for period := range o.hostPeriods {
+		used, err := usage(ctx, agent.Process.Pid, o.hostPeriod)
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,9 @@ type options struct {
 	rounds    int           // pairs of slices of the timer's cost
 	runaways  int           // workers sent into a loop, one after the other
 	recovers  int           // drills of a poisoned upstream
+
+	hostPeriods int // of the big host
+	hostPeriod  time.Duration
 }
 
 func main() {
@@ -41,6 +44,8 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 40, "rounds of the timer's cost")
 	flag.IntVar(&o.runaways, "runaways", 200, "runaways to detect")
 	flag.IntVar(&o.recovers, "recoveries", 20, "drills in which all four workers are stuck")
+	flag.IntVar(&o.hostPeriods, "host-periods", 3, "periods in which the agent on a big host is measured")
+	flag.DurationVar(&o.hostPeriod, "host-period", 20*time.Second, "length of each")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
