@@ -1,6 +1,7 @@
 -- The ring of the consistent hash: its order under changes, what a look beside
 -- it tells, and how keys are spread. CASES is a global of the runner.
 
+local aside_of = require "resty.spinguard.aside"
 local hash = require "resty.spinguard.hash"
 local mix = require "resty.spinguard.mix"
 local points = require "resty.spinguard.points"
@@ -116,7 +117,7 @@ local function beside_is_ahead()
     local weight = upto(4) - 1
 
     ids[n] = ids[n] or "10.0.0.251:80"
-    local aside = on:aside(n, weight)
+    local aside = aside_of.new(on, n, weight)
     if not aside then
         return
     end
@@ -126,7 +127,7 @@ local function beside_is_ahead()
 
     for i = 1, 100 do
         local key = "key" .. upto(1e6)
-        local who = on:ahead(aside, points.of_key(key))
+        local who = aside_of.ahead(on, aside, points.of_key(key))
 
         t.ok(who == nil or who == after:next(key), "key", i, " of ",
              tostring(who), ", will be of ", tostring(after:next(key)))
@@ -160,7 +161,7 @@ local function equal_points_aside()
     local function ahead(want, at, n, gains, all)
         local aside = { n = n, gains = gains, ring = ring_of(all) }
 
-        t.equal(hash.ahead(self, aside, at), want, ids[n], ", point ", at)
+        t.equal(aside_of.ahead(self, aside, at), want, ids[n], ", point ", at)
     end
 
     ahead(2, 900, 1, false, { { 1000, 1 } })

@@ -144,7 +144,7 @@ local function add(self, id, weight)
         return nil, "node " .. id .. ": more than " .. check.MAX_PEERS
     end
 
-    if all:spare() then
+    if all:spare(id) then
         self.kind.settle(self)
     end
 

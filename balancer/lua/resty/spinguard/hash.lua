@@ -10,7 +10,6 @@
 local points = require "resty.spinguard.points"
 local ring = require "resty.spinguard.ring"
 
-local band = require("bit").band
 local ceil = math.ceil
 local ipairs = ipairs
 local of_key = points.of_key
@@ -22,9 +21,6 @@ local POINTS = 160         -- for a unit of weight, while they are few
 local MAX_POINTS = 65536   -- halve until no more than this, and one a peer
 local SPREAD = 1.25        -- bounded load: this much over the fair share
 local TRIES = 64
-local ASIDE = 2048         -- points beside the ring, at most
-local SKIPPED = 4096       -- points of a peer that are no longer few
-local CIRCLE = 2 ^ 30
 local FEW = 4              -- one part of the points may change in place
 
 
@@ -48,8 +44,9 @@ local function unit_for(weights)
 end
 
 
--- same_unit says whether unit_for of other weights would be what it is.
-local function same_unit(self, weights)
+-- same_unit says whether other weights in all leave every peer the points that
+-- it has for a unit.
+function _M.same_unit(self, weights)
     local size = weights * self.unit
 
     return size <= MAX_POINTS
@@ -78,7 +75,8 @@ end
 -- over takes lists of ids and of checked weights, which then belong to the
 -- picker. Such a picker is asked for numbers, by next.
 function _M.over(ids, weights)
-    local self = { ids = ids, weight = weights, weights = 0, count = {} }
+    local self = { ids = ids, weight = weights, weights = 0, count = {},
+                   spent = 0 }
 
     for n = 1, #weights do
         self.weights = self.weights + weights[n]
@@ -159,13 +157,13 @@ function _M.change(self, numbers, weights)
     local size, more = difference(self, numbers, weights)
     local total = self.ring.size
 
-    if not same_unit(self, sum) or size * FEW > total
+    if not self:same_unit(sum) or size * FEW > total
         or not ring.suits(self.ring, total + more)
     then
         return false
     end
 
-    self.weights = sum
+    self.weights, self.spent = sum, 0
 
     for _, n in ipairs(numbers) do
         if not move(self, n, weights[n]) then
@@ -174,76 +172,6 @@ function _M.change(self, numbers, weights)
     end
 
     return true
-end
-
-
--- aside returns the points that a number, which may be a new one, gains or
--- loses with another weight, as a ring of their own, or nil if they are more
--- than a few.
-function _M.aside(self, n, weight)
-    local old, new = self.count[n] or 0, ceil(weight * self.unit)
-    local from, stop = old < new and old or new, old < new and new or old
-    local sum = self.weights - (self.weight[n] or 0) + weight
-
-    local size = stop - from
-
-    if self.ring.size == 0 or size == 0 or size > ASIDE or stop > SKIPPED
-        or not same_unit(self, sum)
-    then
-        return nil
-    end
-
-    local list = points.begin(size)
-    points.write(list, 0, self.ids[n], n, from, stop)
-
-    return { ring = ring.new(points.sort(size, self.ids), size, self.ids),
-             n = n, gains = new > old, looks = 0 }
-end
-
-
--- gained returns the number of a point of the circle on a ring that has gained
--- what lies aside.
-local function gained(self, aside, want)
-    local on, plus, ids = self.ring, aside.ring, self.ids
-    local at = ring.at(on, want)
-    local far = band(on.point[at] - want, CIRCLE - 1)
-    local near = band(plus.point[ring.at(plus, want)] - want, CIRCLE - 1)
-    local who, n = owner(on, at), aside.n
-
-    if near < far or (near == far and ids[n] < ids[who]) then
-        return n
-    end
-
-    return who
-end
-
-
--- lost returns the number of a point of the circle on a ring that has lost
--- what lies aside. nil: the next points are all lost, or one that is lost may
--- lie where another of its owner stays.
-local function lost(self, aside, want)
-    local on, minus, n = self.ring, aside.ring, aside.n
-    local at, last = ring.at(on, want), 0
-
-    for _ = 1, TRIES do
-        local who, its = owner(on, at), on.point[at]
-        if who ~= n then
-            return who
-        elseif its == last then
-            return nil
-        elseif minus.point[ring.at(minus, its)] ~= its then
-            return who
-        end
-
-        at, last = ring.after(on, at), its
-    end
-end
-
-
--- ahead returns the number of a point of the circle on a ring that was changed
--- by what lies aside, or nil if that does not tell.
-function _M.ahead(self, aside, want)
-    return (aside.gains and gained or lost)(self, aside, want)
 end
 
 

@@ -1,14 +1,13 @@
 -- A consistent hash whose weights may change one by one: what has changed goes
 -- into the ring when it is asked, so that many changes cost as much as one. And
--- where only one number has changed, by a few points, those lie in a ring of
--- their own at first, beside the ring, and a pick looks at both: that ring is
--- made sooner than the points are moved, and is done with where the next change
--- comes before many picks.
+-- where only one number has changed, by a few points, those lie aside at
+-- first (resty.spinguard.aside), and are moved after LOOKS picks.
 
+local aside_of = require "resty.spinguard.aside"
 local hash = require "resty.spinguard.hash"
 local points = require "resty.spinguard.points"
 
-local ahead = hash.ahead
+local ahead = aside_of.ahead
 local next_of = hash.next
 local of_key = points.of_key
 local pairs = pairs
@@ -22,7 +21,7 @@ end
 
 
 local MOVED = 4     -- and an eighth: so many changes are taken over one by one
-local LOOKS = 500   -- cost as much as to move the points
+local LOOKS = 120   -- cost as much as to move the points
 
 
 local _M = {}
@@ -112,7 +111,8 @@ end
 -- lay puts what has moved aside, if it is little.
 local function lay(self)
     local n = self.moved[1]
-    local aside = #self.moved == 1 and self.ring:aside(n, self.value[n])
+    local aside = #self.moved == 1
+                  and aside_of.new(self.ring, n, self.value[n])
 
     if aside then
         self.aside, aside.looks = aside, LOOKS

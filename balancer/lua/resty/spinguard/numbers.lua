@@ -121,9 +121,9 @@ function _M.of(self, id)
 end
 
 
--- spare says whether the next id is given a number that another one had.
-function _M.spare(self)
-    return self.last > 0
+-- spare says whether an id would be given a number that another one had.
+function _M.spare(self, id)
+    return self.last > 0 and self.ids[self.last] ~= id
 end
 
 
