@@ -51,8 +51,10 @@ func outer() {
 	}
 }
 
+// From init on: before main begins, its goroutine may move to another thread.
+func init() { runtime.LockOSThread() }
+
 func main() {
-	runtime.LockOSThread()
 	// Another thread says so, while this one is well on its way: on its way out
 	// of a system call it would read the clock, and whoever is single-stepped
 	// there reads it for ever, since it has ticked each time.
