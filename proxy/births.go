@@ -3,12 +3,15 @@ package proxy
 import (
 	"bytes"
 	"os"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
 // births tells, at the price of one small read, whether processes may have
 // started or ended since it was asked last.
 type births struct {
 	file   *os.File // nil: it can't be told
+	fd     int      // its descriptor
 	before []byte
 }
 
@@ -17,8 +20,10 @@ func openBirths() births {
 	if err != nil {
 		return births{}
 	}
-	return births{file: file}
+	return birthsOf(file)
 }
+
+func birthsOf(file *os.File) births { return births{file: file, fd: int(file.Fd())} }
 
 func (b *births) close() {
 	if b.file != nil {
@@ -34,7 +39,7 @@ func (b *births) none() bool {
 		return false
 	}
 	var text [128]byte
-	n, _ := b.file.ReadAt(text[:], 0)
+	n, _ := procmem.ReadStart(b.fd, text[:])
 	_, counts, ok := bytes.Cut(text[:n], []byte("/")) // "0.75 1.10 1.26 2/312 4711"
 	if !ok {
 		return false

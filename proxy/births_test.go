@@ -13,7 +13,7 @@ func TestTellsWhetherProcessesMayHaveStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := births{file: file}
+	b := birthsOf(file)
 	defer b.close()
 	for i, x := range []struct {
 		text string
@@ -68,7 +68,7 @@ func TestFinderRestsOnlyWhereNothingStarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.births = births{file: file}
+	f.births = birthsOf(file)
 	scan := func() {
 		if _, err := f.Scan(); err != nil {
 			t.Fatal(err)

@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"os"
 	"path"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spinguard/spinguard/profiler/procmem"
 )
 
 // Cgroups reads the throttling and the freezer state of watched processes, from
@@ -20,8 +23,8 @@ type Cgroups struct {
 // cgroup is a process's place in all hierarchies.
 type cgroup struct {
 	users     int
-	stats     []*os.File
-	freezer   []*os.File
+	stats     []int // descriptors
+	freezer   []int
 	read      time.Time
 	frozen    bool
 	throttled time.Duration
@@ -30,8 +33,8 @@ type cgroup struct {
 // membership is that of one process, which can be moved. A nil one knows nothing.
 type membership struct {
 	all  *Cgroups
-	file *os.File // /proc/PID/cgroup
-	text string   // what it said, the key of its group
+	file int    // descriptor of /proc/PID/cgroup
+	text string // what it said, the key of its group
 }
 
 const (
@@ -47,16 +50,16 @@ func NewCgroups() *Cgroups {
 }
 
 func (c *Cgroups) member(pid int) *membership {
-	f, err := os.Open(procPath(pid, "cgroup"))
+	fd, err := openRead(procPath(pid, "cgroup"))
 	if err != nil {
 		return nil
 	}
-	return &membership{all: c, file: f}
+	return &membership{all: c, file: fd}
 }
 
 func (m *membership) close() {
 	if m != nil {
-		_ = m.file.Close()
+		_ = unix.Close(m.file)
 		m.all.leave(m.text)
 	}
 }
@@ -102,19 +105,19 @@ func (c *Cgroups) look(g *cgroup) (frozen bool, throttled time.Duration) {
 	if time.Since(g.read) < sameMoment {
 		return g.frozen, g.throttled
 	}
-	for _, f := range g.freezer {
-		frozen = frozen || isFrozen(c.content(f))
+	for _, fd := range g.freezer {
+		frozen = frozen || isFrozen(c.content(fd))
 	}
-	for _, f := range g.stats {
-		throttled += throttledTime(c.content(f))
+	for _, fd := range g.stats {
+		throttled += throttledTime(c.content(fd))
 	}
 	g.read, g.frozen, g.throttled = time.Now(), frozen, throttled
 	return frozen, throttled
 }
 
 // content is what a file says, good until the next one is read.
-func (c *Cgroups) content(f *os.File) []byte {
-	n, _ := f.ReadAt(c.buf, 0)
+func (c *Cgroups) content(fd int) []byte {
+	n, _ := procmem.ReadStart(fd, c.buf)
 	if n <= 0 {
 		return nil
 	}
@@ -122,8 +125,8 @@ func (c *Cgroups) content(f *os.File) []byte {
 }
 
 func (g *cgroup) close() {
-	for _, f := range append(g.stats, g.freezer...) {
-		_ = f.Close()
+	for _, fd := range append(g.stats, g.freezer...) {
+		_ = unix.Close(fd)
 	}
 }
 
@@ -151,15 +154,15 @@ func openCgroup(member map[string]string, mounts []cgroupMount) *cgroup {
 
 // openUpwards opens a file of a cgroup and of those above it, as far as the
 // mount shows them.
-func openUpwards(m cgroupMount, dir, name string) []*os.File {
+func openUpwards(m cgroupMount, dir, name string) []int {
 	rel, ok := strings.CutPrefix(dir, strings.TrimSuffix(m.root, "/"))
 	if !ok || strings.Contains(dir, "/..") {
 		return nil
 	}
-	var files []*os.File
+	var files []int
 	for range maxLevels {
-		if f, err := os.Open(path.Join(m.point, rel, name)); err == nil {
-			files = append(files, f)
+		if fd, err := openRead(path.Join(m.point, rel, name)); err == nil {
+			files = append(files, fd)
 		}
 		if rel == "" || rel == "/" {
 			break
@@ -167,6 +170,10 @@ func openUpwards(m cgroupMount, dir, name string) []*os.File {
 		rel = path.Dir(rel)
 	}
 	return files
+}
+
+func openRead(path string) (fd int, err error) {
+	return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
 // parseMembership reads lines "id:controllers:path"; v2 has no controllers.

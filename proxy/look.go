@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -70,7 +69,7 @@ func NewWatcher(w Worker, cgroups *Cgroups) (*Watcher, error) {
 		"schedstat": &watch.schedstat, "syscall": &watch.syscall, "status": &watch.status,
 	} {
 		var err error
-		if *fd, err = unix.Open(dir+name, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		if *fd, err = openRead(dir + name); err != nil {
 			watch.Close()
 			return nil, goneOr(err)
 		}
@@ -132,7 +131,7 @@ func (w *Watcher) Times() (cpu, delay time.Duration, err error) {
 }
 
 func (w *Watcher) times() (cpu, delay time.Duration, slices uint64, err error) {
-	b, err := w.content(preadNow(w.schedstat, w.buf))
+	b, err := w.content(procmem.ReadStart(w.schedstat, w.buf))
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -153,7 +152,7 @@ func (w *Watcher) brief() (Look, error) {
 		return w.last, nil
 	}
 	l := Look{CPUTime: cpu, RunDelay: delay, Slices: slices}
-	b, err := w.content(unix.Pread(w.syscall, w.buf, 0))
+	b, err := w.content(procmem.ReadStart(w.syscall, w.buf))
 	if err != nil {
 		return l, err
 	}
@@ -189,7 +188,7 @@ func (w *Watcher) waitsForLoop(call syscallState) bool {
 }
 
 func (w *Watcher) detail(l *Look) error {
-	b, err := w.content(unix.Pread(w.status, w.buf, 0))
+	b, err := w.content(procmem.ReadStart(w.status, w.buf))
 	if err != nil {
 		return err
 	}
@@ -215,15 +214,4 @@ func (w *Watcher) content(n int, err error) ([]byte, error) {
 		err = procmem.ErrGone
 	}
 	return nil, goneOr(err)
-}
-
-// preadNow reads from the start of a file that never lets its reader wait. Go's
-// scheduler is not told: before a system call that may take its time it wakes
-// a thread, which costs more than this read.
-func preadNow(fd int, buf []byte) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), 0, 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
 }

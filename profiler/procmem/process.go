@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,9 @@ type Process struct {
 	PID       int
 	StartTime uint64 // clock ticks since boot, field 22 of /proc/PID/stat
 	pidfd     int
-	mem       *os.File
+
+	open sync.RWMutex // held while mem is read, so that it is not closed then
+	mem  int          // /proc/PID/mem, -1: closed
 }
 
 // Open opens the process with the given pid.
@@ -32,7 +35,7 @@ func Open(pid int) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	mem, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, gone(err)
 	}
@@ -54,7 +57,14 @@ func (p *Process) Close() error {
 		_ = unix.Close(p.pidfd)
 		p.pidfd = -1
 	}
-	return p.mem.Close()
+	p.open.Lock()
+	defer p.open.Unlock()
+	if p.mem < 0 {
+		return os.ErrClosed
+	}
+	err := unix.Close(p.mem)
+	p.mem = -1
+	return err
 }
 
 // ReadMemory implements Memory on the live process.
@@ -62,9 +72,14 @@ func (p *Process) ReadMemory(addr uint64, buf []byte) error {
 	if addr > 1<<63-1 {
 		return fmt.Errorf("address %#x is not a user address", addr)
 	}
-	n, err := p.mem.ReadAt(buf, int64(addr))
-	if err == nil || n == len(buf) {
+	p.open.RLock()
+	n, err := pread(p.mem, buf, int64(addr))
+	p.open.RUnlock()
+	switch {
+	case n == len(buf):
 		return nil
+	case err == nil:
+		err = io.EOF
 	}
 	// The kernel reads nothing, without error, once the memory is given up; an
 	// address that is not mapped is an error, and common.
@@ -84,7 +99,7 @@ func (p *Process) ReadMany(list []Window) (filled int, err error) {
 		local[i].SetLen(len(w.Data))
 		remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Data)}
 	}
-	n, err := unix.ProcessVMReadv(p.PID, local, remote, 0)
+	n, err := readv(p.PID, local, remote)
 	switch {
 	case p.pidfd < 0:
 		return 0, errNoPIDFD
@@ -121,9 +136,8 @@ func (e *readError) Error() string {
 func (p *Process) Alive() bool {
 	if p.pidfd >= 0 {
 		// It is readable once the process has ended, whoever has its pid then.
-		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(fds, 0); err == nil {
-			return n == 0
+		if ended, err := readable(p.pidfd); err == nil {
+			return !ended
 		}
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
