@@ -2,6 +2,7 @@ package luajit
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,7 +121,25 @@ func start(t testing.TB, e engine, script string, args ...string) (*procmem.Proc
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
+	goOn(t, p.PID)
 	return p, said.String()
+}
+
+// goOn waits until a process has used a little more CPU time: one that has just
+// said that it is ready is still in that call.
+func goOn(t testing.TB, pid int) {
+	t.Helper()
+	used := func() (ns int64) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		if _, e := fmt.Sscan(string(text), &ns); err != nil || e != nil {
+			t.Fatal(err, e)
+		}
+		return ns
+	}
+	const enough = int64(2 * time.Millisecond)
+	for from := used(); used() < from+enough; {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // find returns the VMs of a process.
