@@ -10,8 +10,7 @@ type Counters struct {
 }
 
 // Counters reads the totals from the kernel.
-func (s *Sampler) Counters() (Counters, error) {
-	var c Counters
+func (s *Sampler) Counters() (c Counters, err error) {
 	for which, to := range map[samplerCounter]*uint64{
 		samplerCounterCOUNTER_TAKEN:     &c.Taken,
 		samplerCounterCOUNTER_LOST_RING: &c.LostRing,
@@ -19,13 +18,23 @@ func (s *Sampler) Counters() (Counters, error) {
 		samplerCounterCOUNTER_NO_STACK:  &c.NoStack,
 		samplerCounterCOUNTER_NO_WORD:   &c.NoProgressWord,
 	} {
-		var perCPU []uint64
-		if err := s.objects.Counters.Lookup(uint32(which), &perCPU); err != nil {
+		if *to, err = s.total(which); err != nil {
 			return Counters{}, err
-		}
-		for _, n := range perCPU {
-			*to += n
 		}
 	}
 	return c, nil
+}
+
+// LostRing reads one of them, Counters.LostRing.
+func (s *Sampler) LostRing() (uint64, error) { return s.total(samplerCounterCOUNTER_LOST_RING) }
+
+func (s *Sampler) total(which samplerCounter) (sum uint64, err error) {
+	var perCPU []uint64
+	if err := s.objects.Counters.Lookup(uint32(which), &perCPU); err != nil {
+		return 0, err
+	}
+	for _, n := range perCPU {
+		sum += n
+	}
+	return sum, nil
 }

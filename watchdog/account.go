@@ -24,6 +24,16 @@ func (a *Agent) readCounters() {
 	}
 }
 
+// readLostRing does so for the one that scans must know.
+func (a *Agent) readLostRing() {
+	if a.sampler == nil {
+		return
+	}
+	if n, err := a.sampler.LostRing(); err == nil {
+		a.counters.LostRing = n
+	}
+}
+
 // losses reads the totals of a worker as they are now.
 func (a *Agent) losses(w *worker) losses {
 	l := losses{unreadable: a.unreadable}

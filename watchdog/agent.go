@@ -95,8 +95,9 @@ type Agent struct {
 	onDisk     int          // incidents, as last counted
 	countedAt  time.Duration
 	counters   bpf.Counters
-	sampled    bool   // a first sample has come
-	unreadable uint64 // records of the sampler that could not be decoded
+	countersAt time.Duration // when they were read
+	sampled    bool          // a first sample has come
+	unreadable uint64        // records of the sampler that could not be decoded
 	lastLook   time.Duration
 	looks      uint64
 	lastScan   time.Duration

@@ -9,19 +9,24 @@ import (
 
 const (
 	// Between two looks at a worker that works, so many may be glances.
-	mostGlances = 2
+	mostGlances = 4
 	// Who was seen asleep outside of its event wait lately is always looked at:
 	// its word may move although its loop does not turn, and only a look tells.
 	napsAgain = 5 * time.Second
 )
 
 // glanceAt looks at a worker that works no closer than to see that its loop
-// has turned since the last observation, for a tenth of the price of a look. It
-// says whether that was enough: it is not where the word stands still, or
-// where anything else than this word must be known.
+// has turned since the last observation, for a fraction of the price of a look;
+// for nothing if a sample has just shown it. It says whether that was enough:
+// it is not where the word stands still, or where anything else than this word
+// must be known.
 func (a *Agent) glanceAt(w *worker, now time.Duration) bool {
 	if !w.mayGlance(now) {
 		return false
+	}
+	if w.turnedAt != 0 && now-w.turnedAt < lookEvery {
+		w.glances++
+		return true
 	}
 	before := a.clock.mono()
 	word, ok := w.readProgress()

@@ -89,3 +89,23 @@ func TestGlance(t *testing.T) {
 		t.Error("one glance after the other, and never a look")
 	}
 }
+
+// A sample that has just shown a turn of the loop is as good as a glance.
+func TestSamplesSaveGlances(t *testing.T) {
+	a := &Agent{clock: systemClock(), cfg: config.Default()}
+	w := &worker{Worker: proxy.Worker{Kind: proxy.Nginx, Started: true}, in: &instance{}, word: 1, wordOK: true, lookedClosely: time.Hour}
+	w.look.Running, w.decision.Verdict = true, judge.Healthy
+	a.judge(w, judge.Observation{Now: time.Second, Weight: time.Millisecond, Progress: 2, ProgressOK: true})
+	for i := range mostGlances {
+		if !a.glanceAt(w, time.Second+lookEvery-1) {
+			t.Errorf("glance %d: the sample was not enough", i+1)
+		}
+	}
+	if a.glanceAt(w, time.Second+lookEvery-1) {
+		t.Error("samples, and never a look")
+	}
+	a.judge(w, judge.Observation{Now: 2 * time.Second, Weight: time.Millisecond, Progress: 2, ProgressOK: true})
+	if w.turnedAt != time.Second {
+		t.Error("a word that stood still was taken for a turn")
+	}
+}

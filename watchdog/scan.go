@@ -34,7 +34,7 @@ func (a *Agent) scan() {
 		// they are looked at.
 		a.log.Debug("scan was incomplete", zap.Error(err))
 	}
-	a.readCounters()
+	a.readLostRing()
 	a.sampleNew(found)
 	seen := map[int]bool{}
 	for _, p := range found {

@@ -28,6 +28,9 @@ func (a *Agent) judge(w *worker, o judge.Observation) bool {
 		w.serves = true
 	}
 	if o.ProgressOK {
+		if o.Weight > 0 && w.wordOK && o.Progress != w.word {
+			w.turnedAt = o.Now
+		}
 		w.word, w.wordOK = o.Progress, true
 	}
 	var d judge.Decision

@@ -34,6 +34,8 @@ const (
 	viewEvery    = 50 * time.Millisecond
 	idleView     = time.Second
 	viewReadsFor = 3 * time.Second
+	// What the kernel must be asked for is not asked so often if nobody reads it.
+	countersEvery = 5 * time.Second
 )
 
 // read is the view for who shows it to somebody.
@@ -89,6 +91,10 @@ func (a *Agent) countIncidents(now time.Duration) int {
 func (a *Agent) countSamples(v *view) {
 	if a.sampler == nil {
 		return
+	}
+	if now := a.clock.mono(); now-a.countersAt >= choose(now-time.Duration(a.readAt.Load()) < viewReadsFor, viewEvery, countersEvery) {
+		a.countersAt = now
+		a.readCounters()
 	}
 	v.samples = a.counters.Taken
 	// Also those of 0: a counter that appears with its first loss shows no step.

@@ -53,6 +53,7 @@ type worker struct {
 	last     judge.Observation
 	word     uint64 // the progress word as last seen
 	wordOK   bool
+	turnedAt time.Duration // when a sample last showed that the word had moved
 	look     proxy.Look
 	wait     proxy.Wait // what it was last seen asleep in
 	crumb    balancer.Crumb
