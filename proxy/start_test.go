@@ -164,6 +164,7 @@ func TestFindsGoProxy(t *testing.T) {
 		}
 		listen := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		cmd := exec.Command(filepath.Join(dir, "server"), listen)
+		cmd.Stderr = os.Stderr // why it does not serve, such as a port that is taken
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
