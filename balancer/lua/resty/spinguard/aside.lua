@@ -11,9 +11,9 @@ local owner = ring.owner
 
 
 local CIRCLE = 2 ^ 30
-local MOST = 2048       -- points
+local MANY = 512        -- points
+local MOST = 2048
 local SKIPPED = 4096    -- points of a peer that are no longer few
-local TIMES = 4         -- that as many points lie aside, before they are moved
 local TRIES = 8
 
 
@@ -21,8 +21,9 @@ local _M = {}
 
 
 -- new returns what a number of a hash, which may be a new one, gains or loses
--- with another weight. nil: there are more points than a few, or as many lay
--- aside some times, so they had better be moved.
+-- with another weight. nil: there are too many points, or many lay aside since
+-- points were moved, so they had better be moved too: whoever comes back, as
+-- after a delete, has not been moved, and whoever changes on has few to change.
 function _M.new(hash, n, weight)
     local old, new = hash.count[n] or 0, ceil(weight * hash.unit)
     local from, stop = old < new and old or new, old < new and new or old
@@ -30,14 +31,14 @@ function _M.new(hash, n, weight)
     local size, ids = stop - from, hash.ids
 
     if hash.ring.size == 0 or size == 0 or size > MOST or stop > SKIPPED
-        or hash.spent > TIMES * size or not hash:same_unit(sum)
+        or (size > MANY and hash.lent) or not hash:same_unit(sum)
     then
         return nil
     end
 
     local list = points.begin(size)
     points.write(list, 0, ids[n], n, from, stop)
-    hash.spent = hash.spent + size
+    hash.lent = hash.lent or size > MANY
 
     return { ring = ring.new(points.sort(size, ids), size, ids), n = n,
              gains = new > old, looks = 0 }

@@ -76,7 +76,7 @@ end
 -- picker. Such a picker is asked for numbers, by next.
 function _M.over(ids, weights)
     local self = { ids = ids, weight = weights, weights = 0, count = {},
-                   spent = 0 }
+                   lent = false }
 
     for n = 1, #weights do
         self.weights = self.weights + weights[n]
@@ -163,7 +163,7 @@ function _M.change(self, numbers, weights)
         return false
     end
 
-    self.weights, self.spent = sum, 0
+    self.weights, self.lent = sum, false
 
     for _, n in ipairs(numbers) do
         if not move(self, n, weights[n]) then

@@ -78,6 +78,7 @@ function _M.put(self, n, weight)
 
     if self.fresh then
         value[n], moved[1] = nil, nil
+        self.ring.lent = false
     end
 end
 
