@@ -85,8 +85,10 @@ func TestFinderRestsOnlyWhereNothingStarts(t *testing.T) {
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	says("0 0 0 2/313 4712\n")
-	if f.Rests() || f.Rests() {
-		t.Error("rests although something has started")
+	for range 2 { // asking does not make it old
+		if f.Rests() {
+			t.Error("rests although something has started")
+		}
 	}
 	if scan(); f.known[cmd.Process.Pid] == nil {
 		t.Error("the scan did not find what started while it was asked")
