@@ -13,14 +13,13 @@ const (
 	furtherAt  = int(unsafe.Offsetof(samplerFurther{}.Stack))
 )
 
-// decode copies a record of the ring into a Sample. The record may be reused
-// afterwards.
+// decode copies the header of a record of the ring into a Sample. The windows
+// behind it are copied by Load.
 func decode(raw []byte) (Sample, error) {
-	if len(raw) < headerSize {
-		return Sample{}, fmt.Errorf("record of the sampler: %d bytes, want at least %d", len(raw), headerSize)
+	h, err := headerOf(raw)
+	if err != nil {
+		return Sample{}, err
 	}
-	var h samplerHeader
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&h)), headerSize), raw)
 	s := Sample{
 		When: time.Duration(h.When), PID: int(h.Pid), TID: int(h.Tid), CPU: int(h.Cpu),
 		Weight: time.Duration(h.Weight), CPUTime: time.Duration(h.CpuTime),
@@ -35,7 +34,19 @@ func decode(raw []byte) (Sample, error) {
 	if !s.Full {
 		return s, nil
 	}
-	return s, s.decodeWindows(raw, &h)
+	if len(raw) < stacksAt {
+		return s, fmt.Errorf("record of the sampler: %d bytes, want at least %d with its windows", len(raw), stacksAt)
+	}
+	s.raw = raw
+	return s, nil
+}
+
+func headerOf(raw []byte) (h samplerHeader, err error) {
+	if len(raw) < headerSize {
+		return h, fmt.Errorf("record of the sampler: %d bytes, want at least %d", len(raw), headerSize)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&h)), headerSize), raw)
+	return h, nil
 }
 
 // The layout of a record behind its header.
@@ -43,13 +54,16 @@ var layout = struct{ kernel, luaGlobal, luaState uintptr }{
 	unsafe.Offsetof(samplerRecord{}.Kernel), unsafe.Offsetof(samplerRecord{}.LuaGlobal), unsafe.Offsetof(samplerRecord{}.LuaState),
 }
 
-// decodeWindows copies the windows behind the header.
-func (s *Sample) decodeWindows(raw []byte, h *samplerHeader) error {
-	if len(raw) < stacksAt {
-		return fmt.Errorf("record of the sampler: %d bytes, want at least %d with its windows", len(raw), stacksAt)
+// Load copies the windows of a sample that Sampler.ReadHead has returned, which
+// are many times larger than the rest. It must come before the sampler is read
+// again. Of a sample without windows, or with copied ones, it does nothing.
+func (s *Sample) Load() error {
+	if s.raw == nil {
+		return nil
 	}
-	kept := append([]byte(nil), raw...)
-	var err error
+	kept := append([]byte(nil), s.raw...)
+	s.raw = nil
+	h, err := headerOf(kept)
 	cut := func(addr uint64, at, end uintptr, n uint32) Window {
 		if uintptr(n) > end-at {
 			err = fmt.Errorf("record of the sampler: window of %d bytes, at most %d fit", n, end-at)

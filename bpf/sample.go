@@ -26,6 +26,8 @@ type Sample struct {
 	LuaState    Window   // lua_State of the running coroutine
 	LuaStack    Window   // its value stack, as much as fits
 	Crumb       []byte   // the worker's crumb slot
+
+	raw []byte // the record, until Load has copied the windows from it
 }
 
 // Window is a copied piece of the thread's memory.

@@ -171,6 +171,16 @@ func (s *Sampler) Unwatch(tid int) error {
 // os.ErrDeadlineExceeded, but only after all samples that are already there.
 // After Close it returns os.ErrClosed.
 func (s *Sampler) Read(deadline time.Time) (Sample, error) {
+	sample, err := s.ReadHead(deadline)
+	if err == nil {
+		err = sample.Load()
+	}
+	return sample, err
+}
+
+// ReadHead is like Read, but leaves it to the caller whether the sample's
+// windows are copied: see Sample.Load. One goroutine may use it.
+func (s *Sampler) ReadHead(deadline time.Time) (Sample, error) {
 	for over := false; ; {
 		sample, err := s.next()
 		if over || !errors.Is(err, os.ErrDeadlineExceeded) {

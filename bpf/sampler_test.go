@@ -196,12 +196,32 @@ func TestVerifierHasLittleToDo(t *testing.T) {
 	}
 }
 
+// Windows are copied for who asks for them only, and outlive the record.
+func TestWindowsAreLoadedOnDemand(t *testing.T) {
+	h := samplerHeader{Full: 1, StackAddr: 0x7000, StackLen: 4}
+	raw := append(rawOf(h, headerSize, make([]byte, stacksAt-headerSize)), "deep"...)
+	var a assembler
+	s, whole, err := a.take(raw)
+	if err != nil || !whole || len(s.Stack.Data) != 0 || !s.Full {
+		t.Fatalf("%+v, %v, %v", s.Stack, whole, err)
+	}
+	for range 2 {
+		if err := s.Load(); err != nil || string(s.Stack.Data) != "deep" || s.Stack.Addr != 0x7000 {
+			t.Fatalf("%+v, %v", s.Stack, err)
+		}
+		clear(raw)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(make([]byte, headerSize))
 	f.Add(make([]byte, int(unsafe.Sizeof(samplerRecord{}))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var a assembler
 		s, _, err := a.take(raw)
+		if err == nil {
+			err = s.Load()
+		}
 		if err == nil && len(s.Stack.Data) > len(raw) {
 			t.Errorf("a stack of %d bytes out of a record of %d", len(s.Stack.Data), len(raw))
 		}

@@ -112,6 +112,17 @@ func (w *Watcher) Look() (Look, error) {
 	return l, err
 }
 
+// LookAtQuota is like Look, and reads for a worker that runs or waits for
+// events whether its cgroups are frozen and for how long they were throttled.
+func (w *Watcher) LookAtQuota() (Look, error) {
+	l, err := w.Look()
+	if err == nil && !l.Detailed {
+		l.Frozen, l.Throttled = w.cgroups.look()
+		w.last = l
+	}
+	return l, err
+}
+
 // LookClosely reads everything.
 func (w *Watcher) LookClosely() (Look, error) {
 	w.last = Look{}

@@ -43,7 +43,7 @@ const (
 	imagesMax        = 128
 	imagesFor        = time.Minute // that those are kept which no process uses
 	recorderRate     = 2           // stacks a second of each worker that the flight recorder keeps,
-	recorderTotal    = 8           // and of all, where many are busy; at least one in two seconds of each
+	recorderTotal    = 4           // and of all, where many are busy; at least one in two seconds of each
 )
 
 // Agent is one running agent.
@@ -149,12 +149,12 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	return a, nil
 }
 
-// collectSooner lets what lives, a few megabytes, grow by half before garbage is
+// collectSooner lets what lives, a few megabytes, grow by three quarters before garbage is
 // collected: to let it double takes more memory than collecting sooner takes
 // time.
 func collectSooner() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(75)
 	}
 }
 
@@ -210,7 +210,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		a.tick()
 		a.beat.Store(int64(a.clock.mono()))
-		if err := a.readSamples(a.clock.wall().Add(a.pause())); err != nil {
+		if err := a.readSamples(a.pause()); err != nil {
 			return fmt.Errorf("reading samples: %w", err)
 		}
 	}

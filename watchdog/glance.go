@@ -53,8 +53,12 @@ func (a *Agent) glanceAt(w *worker, now time.Duration) bool {
 // mayGlance says that nothing is suspected of a worker that was at work when it
 // was last seen, and that it was looked at a moment ago.
 func (w *worker) mayGlance(now time.Duration) bool {
-	well := w.decision.Verdict == judge.Healthy || w.decision.Verdict == judge.Saturated
-	return w.level <= settled && well && w.decision.Stall == 0 && !w.starting() && w.Kind != proxy.Go &&
+	return w.well() && !w.starting() && w.Kind != proxy.Go &&
 		w.wordOK && !w.look.Repeated && w.glances < mostGlances && !w.closeLookDue(now) &&
 		(w.napped == 0 || now-w.napped >= napsAgain)
+}
+
+// well says that nothing at all is suspected of a worker.
+func (w *worker) well() bool {
+	return w.level <= settled && w.decision.Stall == 0 && (w.decision.Verdict == judge.Healthy || w.decision.Verdict == judge.Saturated)
 }

@@ -63,11 +63,14 @@ func (a *Agent) lookAt(w *worker, now time.Duration) {
 	a.judge(w, o)
 }
 
-// lookOnce reads as little as possible, and all of it once a second of a
-// worker that does not rest: whether a quota holds it back.
+// lookOnce reads as little as possible. Of a worker that does not rest it reads
+// once a second whether a quota holds it back, and everything where there is a doubt.
 func (w *worker) lookOnce(now time.Duration) (proxy.Look, error) {
 	if w.closeLookDue(now) {
 		w.lookedClosely = now
+		if w.well() {
+			return w.looker.LookAtQuota()
+		}
 		return w.looker.LookClosely()
 	}
 	return w.looker.Look()

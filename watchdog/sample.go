@@ -18,14 +18,20 @@ import (
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
 
-// readSamples takes in samples until the deadline.
-func (a *Agent) readSamples(deadline time.Time) error {
+// readSamples takes in the samples of so long a time from now on: those of it
+// that came without a wake-up are read at its end, before anything is looked at.
+func (a *Agent) readSamples(wait time.Duration) error {
+	deadline, end := a.clock.wall().Add(wait), a.clock.mono()+wait
 	if a.sampler == nil {
 		time.Sleep(time.Until(deadline))
 		return nil
 	}
-	for !a.writer.news.Load() {
-		s, err := a.sampler.Read(deadline)
+	most := lateMost
+	if a.alarmed() {
+		most = 1 // the response must not wait
+	}
+	for late := 0; !a.writer.news.Load(); {
+		s, err := a.sampler.ReadHead(deadline)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil
@@ -36,12 +42,18 @@ func (a *Agent) readSamples(deadline time.Time) error {
 			continue
 		}
 		urgent := a.takeSample(s)
-		if urgent || a.clock.wall().After(deadline) {
+		if a.clock.wall().After(deadline) {
+			late++
+		}
+		if urgent || late >= most || late > 0 && s.When > end {
 			return nil
 		}
 	}
 	return nil
 }
+
+// lateMost bounds the samples that are read after the end of their time.
+const lateMost = 64
 
 // pause is how long the loop may wait for samples.
 func (a *Agent) pause() time.Duration {
@@ -82,6 +94,10 @@ func (a *Agent) takeSample(s bpf.Sample) bool {
 		w.unseen()
 		o.Unseen = true
 	case a.worthwhile(w, s):
+		if s.Load() != nil {
+			a.unreadable++
+			return false
+		}
 		a.understand(w, s, &o)
 		w.process.Release()
 		w.varied.add(o)
@@ -115,17 +131,22 @@ type varied struct {
 	when    time.Duration
 	request uint64 // 0: none
 	other   bool   // than the time before, both known, and with the handler
+	same    bool   // as the time before
 }
 
 func (v *varied) add(o judge.Observation) {
 	*v = varied{when: o.Now, request: o.Request,
-		other: o.Activity != 0 && o.Request != 0 && v.request != 0 && o.Request != v.request}
+		other: o.Activity != 0 && o.Request != 0 && v.request != 0 && o.Request != v.request,
+		same:  o.Request != 0 && o.Request == v.request}
 }
 
 // worthwhile says whether a sample with windows is worth the work: always when
-// the worker is in doubt, else at the rate of the flight recorder.
+// the worker is in doubt, else at the rate of the flight recorder. That may be
+// low where many workers are busy; one that seems to be at the same request all
+// the time is looked at as often as if it were alone.
 func (a *Agent) worthwhile(w *worker, s bpf.Sample) bool {
-	return w.level != calm || a.cfg.RequestBudget.CPU > 0 || w.decision.Stall > 0 || a.recorder.Wants(w.recorded(), s.When, s.Weight)
+	lingers := w.varied.same && s.When-w.varied.when >= time.Second/recorderRate
+	return w.level != calm || a.cfg.RequestBudget.CPU > 0 || w.decision.Stall > 0 || lingers || a.recorder.Wants(w.recorded(), s.When, s.Weight)
 }
 
 func (w *worker) recorded() profiler.Worker {

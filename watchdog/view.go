@@ -32,7 +32,7 @@ type view struct {
 // doubt, and else.
 const (
 	viewEvery    = 50 * time.Millisecond
-	idleView     = time.Second
+	idleView     = 2 * time.Second
 	viewReadsFor = 3 * time.Second
 	// What the kernel must be asked for is not asked so often if nobody reads it.
 	countersEvery = 5 * time.Second

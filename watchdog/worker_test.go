@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spinguard/spinguard/bpf"
+	"github.com/spinguard/spinguard/profiler"
 	"github.com/spinguard/spinguard/watchdog/config"
 	"github.com/spinguard/spinguard/watchdog/judge"
 )
@@ -74,6 +75,42 @@ func TestSettles(t *testing.T) {
 		if w.level != x.want || w.watch.Full != (x.want > settled) {
 			t.Errorf("%s: level %d, full %v, want level %d", x.name, w.level, w.watch.Full, x.want)
 		}
+	}
+}
+
+// Where many workers are busy each gets its share of the recorder's rate; one
+// that is at the same request each time gets the rate of one alone.
+func TestLingeringWorkersAreLookedAtMore(t *testing.T) {
+	looks := func(request func(i int) uint64) (n int) {
+		a := &Agent{recorder: profiler.NewRecorder(profiler.RecorderOptions{Rate: recorderRate, Total: recorderTotal})}
+		var all []*worker
+		for tid := range 8 {
+			w := &worker{in: &instance{}}
+			w.PID, w.TID = 1, 1+tid
+			all = append(all, w)
+		}
+		for i := range 490 { // 10 s at 49 Hz
+			s := bpf.Sample{When: time.Second + time.Duration(i)*time.Second/49, Weight: time.Second / 49}
+			for k, w := range all {
+				if !a.worthwhile(w, s) {
+					continue
+				}
+				o := judge.Observation{Now: s.When, Activity: 1, Request: uint64(i + 1)}
+				if k == 0 {
+					n++
+					o.Request = request(i)
+				}
+				w.varied.add(o)
+				a.recorder.Add(w.recorded(), s.When, profiler.Result{}, s.Weight, profiler.Labels{})
+			}
+		}
+		return n
+	}
+	if n := looks(func(i int) uint64 { return uint64(i + 1) }); n < 5 || n > 7 {
+		t.Errorf("%d looks in 10 s at a worker with one request after the other, want one in 2 s", n)
+	}
+	if n := looks(func(int) uint64 { return 7 }); n < 16 || n > 21 {
+		t.Errorf("%d looks in 10 s at a worker with one request, want two a second", n)
 	}
 }
 
