@@ -21,6 +21,8 @@ var luaNames = map[string]bool{"gcd": true, "stuck": true, "work": true, "render
 var roots = map[string]bool{
 	"main": true, "_start": true, "__clone3": true, "clone3": true, "clone": true,
 	"runtime.goexit": true, "runtime.mstart": true, "runtime.rt0_go": true, "runtime.main": true,
+	// The scheduler's own stack begins where a goroutine was left for good.
+	"runtime.mcall": true, "runtime.morestack": true, "runtime.clone": true,
 }
 
 func (t *tally) add(names []string, n int64) {
