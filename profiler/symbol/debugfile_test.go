@@ -27,9 +27,7 @@ func rooted(t *testing.T, root, path string) *program {
 // TestWrongDebugFile wants a debug file of another build, which lies where that
 // of this one belongs, not to be believed.
 func TestWrongDebugFile(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	root := t.TempDir()
 	path := build(t, "-static", "-Wl,--build-id=0xab12cd")
 	v := hidden(t, path)
@@ -45,9 +43,7 @@ func TestWrongDebugFile(t *testing.T) {
 // TestDebugFileOutside has an old debug file where the process looks: the right
 // one, which only the agent sees, is then taken.
 func TestDebugFileOutside(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	path, old := build(t), build(t, "-O2")
 	v := hidden(t, path)
 	keepDebug(t, old, old+".debug")
@@ -63,9 +59,7 @@ func TestDebugFileOutside(t *testing.T) {
 // TestNamedInRoot opens a program that changed its root by its path, as where
 // map_files is closed to us.
 func TestNamedInRoot(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	p := rooted(t, t.TempDir(), build(t, "-static"))
 	m, _ := p.maps.Find(p.function)
 	f, _, err := openNamed(m, func() (*os.File, fileKey, error) { return openInRoot(p.pid, pathInRoot(p.pid, m.Path)) })

@@ -65,7 +65,7 @@ func TestHiddenKernel(t *testing.T) {
 
 func TestThisKernel(t *testing.T) {
 	if !KernelShown() {
-		t.Skip("the kernel hides its symbols")
+		skip(t, "the kernel hides its symbols")
 	}
 	data, err := os.ReadFile(kallsyms)
 	if err != nil {

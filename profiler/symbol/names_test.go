@@ -99,9 +99,7 @@ func linkDebug(t *testing.T, path, name string) {
 // TestSystemDebugFolder finds the name under /usr/lib/debug as the program's
 // own root has it, by build id and by the link's name.
 func TestSystemDebugFolder(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	for _, byID := range []bool{true, false} {
 		root := t.TempDir()
 		path := build(t, "-static", "-Wl,--build-id=0xab12cd")

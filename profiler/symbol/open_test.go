@@ -55,9 +55,7 @@ func TestNamedWays(t *testing.T) {
 
 // TestMountNamespace reads a program that only its own mount namespace holds.
 func TestMountNamespace(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	path, dir := build(t), t.TempDir()
 	inside := filepath.Join(dir, "program")
 	script := `mount -t tmpfs none "$1" && cp "$2" "$3" && exec "$3"`
@@ -72,9 +70,7 @@ func TestMountNamespace(t *testing.T) {
 // TestContainers runs two builds at one path, each in a mount namespace of its
 // own: each is read as it is, and copies of one build are parsed once.
 func TestContainers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	needRoot(t)
 	dir, c := t.TempDir(), NewCache(16)
 	inside := filepath.Join(dir, "program")
 	old, now := build(t), build(t, "-O3")

@@ -15,12 +15,26 @@ func need(t testing.TB, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		if os.Getenv("REQUIRE_BPF") == "1" {
-			t.Fatalf("%s: not installed", program)
-		}
-		t.Skipf("%s: not installed", program)
+		skip(t, program+": not installed")
 	}
 	return path
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		skip(t, "needs root")
+	}
+}
+
+// skip leaves a test out for what is missing, which must not be where all is
+// required.
+func skip(t testing.TB, missing string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BPF") == "1" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
 }
 
 func run(t testing.TB, program string, args ...string) {
