@@ -149,9 +149,9 @@ func New(cfg config.Config, version string, log *zap.Logger) (_ *Agent, err erro
 	return a, nil
 }
 
-// collectSooner lets what lives, a few megabytes, grow by three quarters before garbage is
-// collected: to let it double takes more memory than collecting sooner takes
-// time.
+// collectSooner lets what lives, a few megabytes, grow by three quarters before
+// garbage is collected: to let it double takes more memory than collecting
+// sooner takes time.
 func collectSooner() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(75)
