@@ -9,8 +9,8 @@ local next_of = later.next
 local _M = compat.module(later)
 
 
--- find returns the id of the node that a key belongs to. Each module has its own:
--- LuaJIT compiles one for both worse than two for one each.
+-- find returns the id of the node that a key belongs to. Each module has its
+-- own, so that LuaJIT's traces of one picker do not lead into another's.
 function _M.find(self, key)
     local n = next_of(self, key)
     if not n then
