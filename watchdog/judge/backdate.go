@@ -2,8 +2,9 @@ package judge
 
 import "time"
 
-// mostUnseen bounds what is believed of a turn that no sample saw: a pause of
-// the machine, charged by a hypervisor that hides it, looks the same.
+// mostUnseen bounds what is believed of a turn that no sample saw, beyond what
+// the worker waited for a CPU meanwhile: a pause of the machine, charged by a
+// hypervisor that hides it, looks the same.
 const mostUnseen = 100 * time.Millisecond
 
 // backdate lets a standstill begin where its turn began. The timer meets a
@@ -30,7 +31,7 @@ func (s *State) backdate(o Observation) {
 	}
 	share := float64(had) / float64(had+waited)
 	unseen := time.Duration(share * float64(now-o.TurnFrom))
-	s.stall.extend(min(unseen, had, mostUnseen), o.TurnFrom)
+	s.stall.extend(min(unseen, had, mostUnseen+waited), o.TurnFrom)
 }
 
 // extend moves the begin of a standstill back by so much CPU time, to a moment.

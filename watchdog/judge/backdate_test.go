@@ -35,6 +35,7 @@ func TestATurnIsLongerThanItWasSeen(t *testing.T) {
 		{"a crowded CPU", 0, 18 * msec, 0.25, 200 * msec, 218 * msec},
 		{"not what other turns have used", 15 * msec, 5 * msec, 1, 200 * msec, 205 * msec},
 		{"nor that on a crowded CPU", 15 * msec, 5 * msec, 0.2, 200 * msec, 205 * msec},
+		{"a CPU that is shared, and ticks that keep step with the turns on it", 0, 150 * msec, 0.5, 200 * msec, 350 * msec},
 		{"not more than is believed", 0, time.Second, 1, 200 * msec, 200*msec + mostUnseen},
 	} {
 		w := newWorld()

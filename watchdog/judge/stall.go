@@ -113,22 +113,35 @@ type stretch struct {
 	sampled time.Duration // of that, what samples bear witness to
 	samples int
 	last    time.Duration // CPUTime of the last sample
+	waited  time.Duration // RunDelay of the last sample; 0: not known
 }
 
 func (s *stretch) restart(o Observation) {
-	*s = stretch{from: o.Now, cpuFrom: o.CPUTime, last: o.CPUTime}
+	*s = stretch{from: o.Now, cpuFrom: o.CPUTime, last: o.CPUTime, waited: o.RunDelay}
 }
 
 // A worker that shares its CPU is missed by some ticks and met by others: what
 // it was charged between two samples is believed up to so many periods. A pause
 // of the machine, charged by a hypervisor that hides it, is no more than that.
+// Ticks may even miss it fifteen times in a row, where its turns on the CPU keep
+// step with them; then it waits for the CPU between its turns, about as long as
+// it has it, and as much more is believed. In a pause it does not wait.
 const believed = 5
+
+// trusted is how much of what was charged since the last sample is believed.
+func (s *stretch) trusted(o Observation) time.Duration {
+	most := believed * o.Weight
+	if s.waited > 0 && o.RunDelay > s.waited {
+		most += o.RunDelay - s.waited
+	}
+	return max(0, min(o.CPUTime-s.last, most))
+}
 
 func (s *stretch) add(o Observation) {
 	s.cpu = max(s.cpu, o.CPUTime-s.cpuFrom)
 	if o.Weight > 0 {
-		s.sampled += max(0, min(o.CPUTime-s.last, believed*o.Weight))
-		s.last = max(s.last, o.CPUTime)
+		s.sampled += s.trusted(o)
+		s.last, s.waited = max(s.last, o.CPUTime), o.RunDelay
 		s.samples++
 	}
 }

@@ -16,6 +16,8 @@ func TestStandingStill(t *testing.T) {
 		{"ticks that miss a worker on a shared CPU take nothing off its clock", func(w *world) {
 			w.run(340*msec, 3*steady, 0.5, func(int) { w.o.Weight = steady })
 		}, Runaway, nil},
+		{"fifteen ticks in a row that miss it, as its turns on the CPU keep step with them", func(w *world) { missed(w, 150*msec) }, Runaway, nil},
+		{"a pause of the machine that is charged to it is no such thing", func(w *world) { missed(w, 0) }, Suspect, []Verdict{Runaway}},
 		{"two stale requests on the stack of a loop", func(w *world) {
 			w.run(time.Second, steady, 1, func(i int) { w.o.Request = uint64(1 + i%2); w.o.Activity = 7 })
 		}, Runaway, nil},
@@ -23,6 +25,17 @@ func TestStandingStill(t *testing.T) {
 			w.run(5*time.Second, steady, 1, func(i int) { w.o.Activity = uint64(1 + i) })
 		}, Runaway, nil},
 	})
+}
+
+// missed lets a worker on a shared CPU compute for 350 ms, of which 150 are
+// charged between two samples while it waits for the CPU for so long.
+func missed(w *world, waits time.Duration) {
+	shares := func(d, period time.Duration) {
+		w.run(d, period, 0.5, func(int) { w.o.RunDelay = max(w.o.RunDelay, msec) + period })
+	}
+	shares(5*steady, steady)
+	w.o.CPUTime, w.o.RunDelay, w.o.Now = w.o.CPUTime+150*msec, w.o.RunDelay+waits, w.o.Now+150*msec+waits
+	shares(98*msec, 2*msec)
 }
 
 func TestProgressClears(t *testing.T) {
