@@ -36,7 +36,7 @@ require("jit.opt").start("maxtrace=10000", "maxmcode=65536")
 local WALL, CPU = 1, 2  -- CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID
 local SINGLES = 20000
 local SLOW = 20000      -- microseconds to build
-local WARM = 20
+local WARM = 60         -- what a picker does once is hot after ten of them
 local SPAN = 200        -- microseconds between two looks at the clock
 local MOST = 500        -- builds or changes between them
 local BUDGET = 4e6      -- nanoseconds for the picks of one round, about

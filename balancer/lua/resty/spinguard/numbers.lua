@@ -7,6 +7,7 @@ local ffi = require "ffi"
 
 local band = bit.band
 local crc32 = ngx.crc32_short
+local jit = jit
 local setmetatable = setmetatable
 
 
@@ -26,6 +27,13 @@ function _M.new(ids)
     return setmetatable({ ids = ids, live = #ids, free = {}, last = 0,
                           looks = 0, place = false, mask = 0 }, mt)
 end
+
+
+-- It is called once for a picker, at its first change. The compiler would take
+-- that for the beginning of a trace, record from there on, beyond all that is
+-- repeated, and give up: four times, each of which takes the time of a hundred
+-- changes. Here it gives up at once.
+jit.off(_M.new)
 
 
 -- settle puts a number into the table. A third of the places is empty, so
