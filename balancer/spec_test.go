@@ -93,20 +93,20 @@ func TestSequences(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			t.Log(runSpec(t, "sequences", setup, max(30, cases(setup != "")/100)))
+			t.Log(runSpec(t, "sequences", setup, max(200, cases(setup != "")/100)))
 		})
 	}
 }
 
 func TestPickersUnderChanges(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
-		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "changes", setup, max(30, cases(setup != "")/100))) })
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "changes", setup, max(200, cases(setup != "")/100))) })
 	}
 }
 
 func TestRings(t *testing.T) {
 	for name, setup := range map[string]string{"jit": "", "nojit": "jit.off()"} {
-		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "rings", setup, max(30, cases(setup != "")/100))) })
+		t.Run(name, func(t *testing.T) { t.Log(runSpec(t, "rings", setup, max(200, cases(setup != "")/100))) })
 	}
 }
 

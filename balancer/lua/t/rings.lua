@@ -103,7 +103,9 @@ end
 
 
 -- A look beside a ring tells whom a key belongs to on the ring that the change
--- makes, or nothing.
+-- makes, or nothing. Half of those that lie aside are made of the last one.
+local last
+
 local function beside_is_ahead()
     local ids, weights = {}, {}
 
@@ -117,10 +119,12 @@ local function beside_is_ahead()
     local weight = upto(4) - 1
 
     ids[n] = ids[n] or "10.0.0.251:80"
-    local aside = aside_of.new(on, n, weight)
+    local aside = aside_of.new(on, n, weight, upto(2) == 1 and last)
     if not aside then
         return
     end
+
+    last = aside
 
     weights[n] = weight
     local after, told = hash.over(ids, weights), 0
@@ -184,6 +188,23 @@ end
 local CIRCLE = 2 ^ 30
 
 
+-- used returns a ring of some points that was used for others before, if it has
+-- room for these.
+local function used(size, ids)
+    local list, before = points.begin(100), size + upto(20)
+
+    for i = 0, before - 1 do
+        list.point[i], list.owner[i] = upto(CIRCLE), upto(3)
+    end
+
+    local on = ring.new(points.sort(before, ids), before, ids)
+
+    return function(sorted)
+        return ring.again(on, sorted, size, ids) and on
+    end
+end
+
+
 -- Points that come and go lie in order, also where many are in one place or at
 -- the end of the circle, until there is no room for one more.
 local function ring_is_in_order()
@@ -194,12 +215,16 @@ local function ring_is_in_order()
         return upto(2) == 1 and upto(width) or CIRCLE + 1 - upto(width)
     end
 
-    for i = 1, upto(60) do
+    local size = upto(60)
+    local again = upto(2) == 1 and used(size, ids)
+
+    for i = 1, size do
         want[i] = { point(), upto(3) }
         list.point[i - 1], list.owner[i - 1] = want[i][1], want[i][2]
     end
 
-    local on = ring.new(points.sort(#want, ids), #want, ids)
+    local sorted = points.sort(size, ids)
+    local on = again and again(sorted) or ring.new(sorted, size, ids)
 
     for _ = 1, upto(80) do
         if upto(2) == 1 and #want > 1 then

@@ -24,7 +24,9 @@ local _M = {}
 -- with another weight. nil: there are too many points, or many lay aside since
 -- points were moved, so they had better be moved too: whoever comes back, as
 -- after a delete, has not been moved, and whoever changes on has few to change.
-function _M.new(hash, n, weight)
+-- before is what lay aside before, which is made anew, or false: a weight that
+-- is changed again and again leaves no garbage.
+function _M.new(hash, n, weight, before)
     local old, new = hash.count[n] or 0, ceil(weight * hash.unit)
     local from, stop = old < new and old or new, old < new and new or old
     local sum = hash.weights - (hash.weight[n] or 0) + weight
@@ -38,10 +40,17 @@ function _M.new(hash, n, weight)
 
     local list = points.begin(size)
     points.write(list, 0, ids[n], n, from, stop)
+    list = points.sort(size, ids)
     hash.lent = hash.lent or size > MANY
 
-    return { ring = ring.new(points.sort(size, ids), size, ids), n = n,
-             gains = new > old, looks = 0 }
+    if not before or not ring.again(before.ring, list, size, ids) then
+        return { ring = ring.new(list, size, ids), n = n, gains = new > old,
+                 looks = 0 }
+    end
+
+    before.n, before.gains = n, new > old
+
+    return before
 end
 
 

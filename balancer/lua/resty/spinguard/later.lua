@@ -22,6 +22,7 @@ end
 
 local MOVED = 4     -- and an eighth: so many changes are taken over one by one
 local LOOKS = 120   -- cost as much as to move the points
+local KEPT = 256    -- places, for the next change: 1.5 KB
 
 
 local _M = {}
@@ -38,7 +39,8 @@ function _M.blank(list, room)
         moved = false,      -- numbers
         value = false,      -- their new weights
         fresh = false,
-        aside = false,      -- the points of one number that has moved
+        laid = false,       -- the points of one number that has moved,
+        aside = false,      -- which lie here, and may be of no use any more
     }
 end
 
@@ -74,7 +76,7 @@ function _M.put(self, n, weight)
 
     -- Alone, and back to what the ring has.
     self.fresh = weight == old and #moved == 1
-    self.aside = false
+    self.laid = false
 
     if self.fresh then
         value[n], moved[1] = nil, nil
@@ -105,7 +107,8 @@ function _M.settle(self)
         moved[i] = nil
     end
 
-    self.aside, self.fresh = false, true
+    self.laid, self.fresh = false, true
+    self.aside = self.aside and self.aside.ring.stop <= KEPT and self.aside
 end
 
 
@@ -113,10 +116,10 @@ end
 local function lay(self)
     local n = self.moved[1]
     local aside = #self.moved == 1
-                  and aside_of.new(self.ring, n, self.value[n])
+                  and aside_of.new(self.ring, n, self.value[n], self.aside)
 
     if aside then
-        self.aside, aside.looks = aside, LOOKS
+        self.laid, self.aside, aside.looks = true, aside, LOOKS
     end
 
     return aside
@@ -126,7 +129,7 @@ end
 -- beside returns the number of a key where that can be told by a look beside
 -- the ring. Otherwise it returns nil, and the ring is up to date.
 local function beside(self, key)
-    local aside = self.aside or lay(self)
+    local aside = self.laid and self.aside or lay(self)
 
     if aside and aside.looks > 0 then
         aside.looks = aside.looks - 1

@@ -123,6 +123,22 @@ function _M.new(points, size, ids)
 end
 
 
+-- again makes another ring of one that nobody asks any more, and says whether
+-- it has room for that. If not, it is of no use.
+function _M.again(self, points, size, ids)
+    local places = ceil(size * WIDE) + 1
+
+    if places + TAIL + ceil(places / 64) + FIRST > self.stop then
+        return false
+    end
+
+    self.size, self.places = size, places
+    self.scale, self.ids = (places - 1) / CIRCLE, ids
+
+    return spread(self, points, size)
+end
+
+
 -- suits says whether a ring would be neither crowded nor deserted with so many
 -- points.
 function _M.suits(self, size)
