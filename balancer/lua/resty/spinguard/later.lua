@@ -8,6 +8,7 @@ local hash = require "resty.spinguard.hash"
 local points = require "resty.spinguard.points"
 
 local ahead = aside_of.ahead
+local jit = jit
 local next_of = hash.next
 local of_key = points.of_key
 local pairs = pairs
@@ -85,6 +86,12 @@ function _M.put(self, n, weight)
 end
 
 
+-- make makes the ring.
+local function make(self)
+    self.ring, self.fresh = hash.over(self.list, self.weight), true
+end
+
+
 -- settle brings a ring that there is up to date.
 function _M.settle(self)
     local moved, value = self.moved, self.value
@@ -126,6 +133,14 @@ local function lay(self)
 end
 
 
+-- What is seldom done ends in loops. The compiler would take it for part of a
+-- pick, if it happened to begin a trace of picks here, and no loop of picks
+-- would ever be one trace: each pick would take three times as long for ever.
+jit.off(make)
+jit.off(_M.settle)
+jit.off(lay)
+
+
 -- beside returns the number of a key where that can be told by a look beside
 -- the ring. Otherwise it returns nil, and the ring is up to date.
 local function beside(self, key)
@@ -148,7 +163,7 @@ end
 function _M.next(self, key)
     if not self.fresh then
         if not self.ring then
-            self.ring, self.fresh = hash.over(self.list, self.weight), true
+            make(self)
         else
             local n = beside(self, key)
             if n then
