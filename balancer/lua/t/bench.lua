@@ -37,6 +37,7 @@ local WALL, CPU = 1, 2  -- CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID
 local SINGLES = 20000
 local SLOW = 20000      -- microseconds to build
 local WARM = 60         -- what a picker does once is hot after ten of them
+local CHANGES = 3       -- in a round: the compiler tries some loops four times
 local SPAN = 200        -- microseconds between two looks at the clock
 local MOST = 500        -- builds or changes between them
 local BUDGET = 4e6      -- nanoseconds for the picks of one round, about
@@ -138,9 +139,11 @@ local function change(c, id)
     -- The first one of a picker may have more to do.
     c.begun[#c.begun + 1] = c.sets(c.picker, id, 1)
 
-    local n = times(c.sets(c.picker, id, 1))
-    c.set[#c.set + 1] = c.sets(c.picker, id, n)
-    c.more[#c.more + 1] = c.used(c.picker, id, n)
+    for _ = 1, CHANGES do
+        local n = times(c.sets(c.picker, id, 1))
+        c.set[#c.set + 1] = c.sets(c.picker, id, n)
+        c.more[#c.more + 1] = c.used(c.picker, id, n)
+    end
 end
 
 
