@@ -152,7 +152,7 @@ local function numbers_are_right()
         ids[i], want["id" .. i], live = "id" .. i, i, i
     end
 
-    local all = numbers.new(ids)
+    local all = numbers.new(ids, 0)
 
     for _ = 1, 300 do
         local id = "id" .. upto(60)

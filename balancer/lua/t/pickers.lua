@@ -177,7 +177,7 @@ end
 
 -- weights_of returns what the nodes of a picker weigh, by id.
 local function weights_of(picker)
-    local weights, all = {}, picker.numbers or numbers.new(picker.list)
+    local weights, all = {}, picker.numbers or numbers.new(picker.list, 0)
 
     for n, id in ipairs(picker.list) do
         if all:of(id) == n then

@@ -99,19 +99,25 @@ end
 
 -- numbered returns the numbers of the nodes. Who only picks never needs them.
 local function numbered(self)
-    self.numbers = self.numbers or numbers.new(self.list)
+    self.numbers = self.numbers or numbers.new(self.list, self.looks)
 
     return self.numbers
 end
 
 
--- number_of returns the number of a node, or nil. Few that stay need no more
--- than the list.
+-- number_of returns the number of a node, or nil. As long as all stay, and few
+-- or seldom asked for, that needs no more than the list.
 local function number_of(self, id)
-    local n = not self.numbers and among(self.list, id)
-    if n == false then
-        n = numbered(self):of(id)
+    if self.numbers then
+        return self.numbers:of(id)
     end
+
+    local n = among(self.list, id, self.looks)
+    if n == false then
+        return numbered(self):of(id)
+    end
+
+    self.looks = self.looks + 1
 
     return n
 end
@@ -239,9 +245,9 @@ end
 -- favour the kind of picker that it met first.
 --
 -- A kind has blank(ids, room) for a picker without nodes, which keeps the list
--- of ids as list, and a field numbers; seat, which gives a new number its
--- weight before the first find; weight_of; put, which gives a number another
--- weight, and settle, which ends what put has put off.
+-- of ids as list, and the fields numbers (false) and looks (0); seat, which
+-- gives a new number its weight before the first find; weight_of; put, which
+-- gives a number another weight, and settle, which ends what put has put off.
 function _M.module(kind)
     local module = setmetatable({ kind = kind }, { __index = methods })
     local mt = { __index = module }

@@ -30,11 +30,12 @@ local _M = {}
 
 
 -- blank returns a picker for a list of ids, which may get longer, without any
--- weights. numbers is for the owner of the list.
+-- weights. numbers and looks are for the owner of the list.
 function _M.blank(list, room)
     return {
         list = list,
         numbers = false,
+        looks = 0,
         weight = new_tab(room, 0),  -- in the ring
         ring = false,
         moved = false,      -- numbers

@@ -7,7 +7,6 @@ local ffi = require "ffi"
 
 local band = bit.band
 local crc32 = ngx.crc32_short
-local jit = jit
 local setmetatable = setmetatable
 
 
@@ -21,19 +20,13 @@ local _M = {}
 local mt = { __index = _M }
 
 
--- new takes a list of ids, which then belongs to it. free holds the numbers
--- that were given back, each with the one that was before it.
-function _M.new(ids)
+-- new takes a list of ids, which then belongs to it, and how often one of them
+-- was asked for. free holds the numbers that were given back, each with the one
+-- that was before it.
+function _M.new(ids, looks)
     return setmetatable({ ids = ids, live = #ids, free = {}, last = 0,
-                          looks = 0, place = false, mask = 0 }, mt)
+                          looks = looks, place = false, mask = 0 }, mt)
 end
-
-
--- It is called once for a picker, at its first change. The compiler would take
--- that for the beginning of a trace, record from there on, beyond all that is
--- repeated, and give up: four times, each of which takes the time of a hundred
--- changes. Here it gives up at once.
-jit.off(_M.new)
 
 
 -- settle puts a number into the table. A third of the places is empty, so
@@ -69,9 +62,9 @@ end
 
 
 -- among returns the number of an id in a list that nobody has left, or nil,
--- by a look at all. false: there are too many for that.
-function _M.among(ids, id)
-    if #ids > FEW then
+-- by a look at all. false: they are many, and it was done often before.
+function _M.among(ids, id, looks)
+    if #ids > FEW and looks >= LOOKS then
         return false
     end
 

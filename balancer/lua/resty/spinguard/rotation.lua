@@ -81,13 +81,14 @@ local enter_many = written("for n = 1, size do "
 
 -- blank returns a rotation of a list, with room for so many in it, that has
 -- not begun. Which fields there are is said once: a table that grows costs more
--- than all of this. numbers is for the owner of the list.
+-- than all of this. numbers and looks are for the owner of the list.
 function _M.blank(list, size)
     local leaf, climb, win, room, key = fields(size)
 
     return {
         list = list,
         numbers = false,
+        looks = 0,
         leaf = leaf,
         climb = climb,
         win = win,
