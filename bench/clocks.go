@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -105,11 +106,13 @@ func (c *clocks) readAll() {
 	}
 }
 
+var errUnread = errors.New("its CPU clock was not read")
+
 // processClock is the identifier of a process's CPU clock, as clock_getcpuclockid makes it.
 func processClock(pid int) int32 { return int32(^pid)<<3 | 2 }
 
 // between returns what the clock of a process went on between two moments. It
-// waits until one after the second was read.
+// waits until one after the second was read: errUnread if there was none.
 func (c *clocks) between(ctx context.Context, pid int, from, to time.Time) (time.Duration, error) {
 	var list []reading
 	for range 500 {
@@ -142,5 +145,5 @@ func at(list []reading, when time.Time) (time.Duration, error) {
 		part := float64(when.Sub(a.at)) / float64(b.at.Sub(a.at))
 		return a.cpu + time.Duration(part*float64(b.cpu-a.cpu)), nil
 	}
-	return 0, fmt.Errorf("its CPU clock was not read around %v", when.Format("15:04:05.000"))
+	return 0, fmt.Errorf("%w around %v", errUnread, when.Format("15:04:05.000"))
 }
