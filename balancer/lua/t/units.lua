@@ -2,6 +2,7 @@
 -- quarantine ends, what a version changed.
 
 local blame = require "resty.spinguard.blame"
+local crc = require "resty.spinguard.crc"
 local health = require "resty.spinguard.health"
 local load = require "resty.spinguard.load"
 local options = require "resty.spinguard.options"
@@ -244,6 +245,41 @@ t.ok(seats.claim(1), "the slow one has a seat")
 t.equal(second, false, "one that comes meanwhile has to come again")
 t.ok(seats.claim(1000000), "then it has one")
 ngx.worker.id = real_id  -- luacheck: ignore 122
+
+
+-- The sums are those of ngx; and whatever calls them is compiled also after
+-- they were called very often by code that is not.
+for n = 0, 300 do
+    local text = string.rep(string.char(n % 256), n)
+    t.equal(crc.short(text), ngx.crc32_short(text), "short, ", n, " bytes")
+    t.equal(crc.long(text), ngx.crc32_long(text), "long, ", n, " bytes")
+end
+
+local function often(f)
+    for _ = 1, 600000 do
+        f("10.0.0.1:80")
+    end
+end
+
+jit.off(often)
+often(crc.short)
+often(crc.long)
+
+local compiled = 0
+local function count(what)
+    compiled = compiled + (what == "stop" and 1 or 0)
+end
+
+jit.off(count)
+jit.attach(count, "trace")
+
+for _, f in ipairs({ crc.short, crc.long }) do
+    local before = compiled
+    assert(loadstring("local f = ... for _ = 1, 1000 do f('a') end"))(f)
+    t.ok(compiled > before, "a loop of sums is compiled")
+end
+
+jit.attach(count)
 
 
 -- The first worker takes a version back on time, the others later.

@@ -5,7 +5,7 @@ local ffi = require "ffi"
 local layout = require "resty.spinguard.layout"
 local pread = require("resty.spinguard.sys").pread
 
-local crc32 = ngx.crc32_long
+local crc32 = require("resty.spinguard.crc").long
 local ffi_cast = ffi.cast
 local ffi_copy = ffi.copy
 local ffi_new = ffi.new

@@ -5,7 +5,7 @@
 local cjson = require("cjson.safe").new()
 local mix = require "resty.spinguard.mix"
 
-local crc32 = ngx.crc32_long
+local crc32 = require("resty.spinguard.crc").long
 local floor = math.floor
 local log = ngx.log
 local max = math.max

@@ -134,9 +134,9 @@ local function lay(self)
 end
 
 
--- What is seldom done ends in loops. The compiler would take it for part of a
--- pick, if it happened to begin a trace of picks here, and no loop of picks
--- would ever be one trace: each pick would take three times as long for ever.
+-- What is seldom done ends in loops. The compiler would follow a pick into them
+-- and give up there, several times, each of which takes as long as a hundred
+-- changes, or make a trace of them that no loop of picks can be part of.
 jit.off(make)
 jit.off(_M.settle)
 jit.off(lay)

@@ -3,10 +3,11 @@
 -- few or few have been asked for; then a hash table of two bytes a place.
 
 local bit = require "bit"
+local crc = require "resty.spinguard.crc"
 local ffi = require "ffi"
 
 local band = bit.band
-local crc32 = ngx.crc32_short
+local crc32 = crc.short
 local setmetatable = setmetatable
 
 

@@ -2,17 +2,20 @@
 -- peer's address, and sorted by radix. They are whole numbers from 1 to 2^30.
 
 local bit = require "bit"
+local crc = require "resty.spinguard.crc"
 local ffi = require "ffi"
 local mix = require "resty.spinguard.mix"
 
 local band = bit.band
 local bxor = bit.bxor
 local byte = string.byte
-local crc32 = ngx.crc32_short  -- addresses are short; the value is the same
+local crc32 = crc.short
 local fill = ffi.fill
 local lshift = bit.lshift
 local rshift = bit.rshift
 local tobit = bit.tobit
+local tostring = tostring
+local type = type
 
 
 local DIGITS = 2048       -- most of them, and more than few points are
@@ -47,8 +50,12 @@ end
 
 -- of_key returns the point of a key. A CRC is spread well already, the points
 -- of the peers are mixed; one product, exact in a double, takes the structure
--- out that the CRCs of similar keys share.
+-- out that the CRCs of similar keys share. A key that is no string is one.
 function _M.of_key(key)
+    if type(key) ~= "string" then
+        key = tostring(key)
+    end
+
     return rshift(tobit(crc32(key) * FACTOR), 2) + 1
 end
 

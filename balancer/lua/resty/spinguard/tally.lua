@@ -6,7 +6,7 @@
 local ffi = require "ffi"
 local seats = require "resty.spinguard.seats"
 
-local crc32 = ngx.crc32_long
+local crc32 = require("resty.spinguard.crc").long
 local ffi_cast = ffi.cast
 local ffi_fill = ffi.fill
 
