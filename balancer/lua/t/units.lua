@@ -282,7 +282,34 @@ end
 jit.attach(count)
 
 
--- The first worker takes a version back on time, the others later.
+-- find of the module finds what the picker's own does, in whatever state that
+-- is: not yet asked, asked, changed, changed and asked, emptied.
+local chash = require "resty.spinguard.chash"
+local one = chash:new({ ["10.0.0.1:80"] = 2, ["10.0.0.2:80"] = 3 })
+local same = chash:new({ ["10.0.0.1:80"] = 2, ["10.0.0.2:80"] = 3 })
+
+local function alike(state)
+    for n = 1, 200 do
+        t.equal(chash.find(one, "key" .. n), same:find("key" .. n), state)
+    end
+end
+
+alike("new")
+alike("asked")
+
+for _, weight in ipairs({ 3, 1, 2, 9, 0 }) do
+    one:set("10.0.0.1:80", weight)
+    same:set("10.0.0.1:80", weight)
+    alike("weight " .. weight)
+end
+
+one:set("10.0.0.2:80", 0)
+t.equal(chash.find(one, "key"), nil, "of nobody")
+one:reinit({ ["10.0.0.3:80"] = 1 })
+t.equal(chash.find(one, "key"), "10.0.0.3:80", "after reinit")
+
+
+-- The first worker takes a version back on time, the sames later.
 local id = 0
 ngx.worker.id = function() return id end  -- luacheck: ignore 122
 package.loaded["resty.spinguard.ledger"] = nil
@@ -298,8 +325,8 @@ ledger.entries = {
 t.equal(ledger.holds("u", 2, "aa", 9), 10, "in quarantine by number")
 t.equal(ledger.holds("u", 2, "aa", 10), nil, "ended in the first worker")
 t.equal(ledger.holds("u", 3, "dd", 9), 20, "in quarantine by digest")
-t.equal(ledger.holds("u", 9, "aa", 9), nil, "another digest")
-t.equal(ledger.holds("v", 2, "aa", 9), nil, "another upstream")
+t.equal(ledger.holds("u", 9, "aa", 9), nil, "ansame digest")
+t.equal(ledger.holds("v", 2, "aa", 9), nil, "ansame upstream")
 id = 1
 t.equal(ledger.holds("u", 2, "aa", 10), 12, "later in the second worker")
 

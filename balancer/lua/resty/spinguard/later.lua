@@ -2,11 +2,19 @@
 -- into the ring when it is asked, so that many changes cost as much as one. And
 -- where only one number has changed, by a few points, those lie aside at
 -- first (resty.spinguard.aside), and are moved after LOOKS picks.
+--
+-- A picker that has something to do before or beside a pick has a find of its
+-- own, which is what its user calls then. So the one of the module, which does
+-- nearly all picks, has nothing seldom in it: the compiler would follow a pick
+-- into that and its loops and give up, and after some tries it never again
+-- compiles what picks.
 
 local aside_of = require "resty.spinguard.aside"
+local compat = require "resty.spinguard.compat"
 local hash = require "resty.spinguard.hash"
 local points = require "resty.spinguard.points"
 
+local NOBODY = compat.NOBODY
 local ahead = aside_of.ahead
 local jit = jit
 local next_of = hash.next
@@ -29,6 +37,82 @@ local KEPT = 256    -- places, for the next change: 1.5 KB
 local _M = {}
 
 
+-- find returns the id that a key belongs to, or nil and that none has a weight.
+function _M.find(self, key)
+    if not self.fresh then
+        return self.find(self, key)  -- its own
+    end
+
+    local n = next_of(self.ring, key)
+    if not n then
+        return nil, NOBODY
+    end
+
+    return self.list[n]
+end
+
+
+-- make makes the ring.
+local function make(self)
+    self.ring = hash.over(self.list, self.weight)
+    self.fresh, self.find = true, nil
+end
+
+
+-- find_beside looks at what lies aside too, as often as that pays.
+local function find_beside(self, key)
+    local aside = self.aside
+
+    if aside.looks > 0 then
+        aside.looks = aside.looks - 1
+
+        local n = ahead(self.ring, aside, of_key(key or ""))
+        if n then
+            return self.list[n]
+        end
+    end
+
+    _M.settle(self)
+
+    return _M.find(self, key)
+end
+
+
+-- lay puts what has moved aside, if it is little, and says whether it was.
+local function lay(self)
+    local n = self.moved[1]
+    local aside = #self.moved == 1
+                  and aside_of.new(self.ring, n, self.value[n], self.aside)
+
+    if not aside then
+        return false
+    end
+
+    self.aside, aside.looks = aside, LOOKS
+    self.find = find_beside
+
+    return true
+end
+
+
+-- find_first is for the first pick, and the first after changes.
+local function find_first(self, key)
+    if not self.ring then
+        make(self)
+    elseif not lay(self) then
+        _M.settle(self)
+    end
+
+    return self:find(key)
+end
+
+
+-- The compiler would follow them into loops. Those are compiled alone.
+jit.off(make)
+jit.off(lay)
+jit.off(find_first)
+
+
 -- blank returns a picker for a list of ids, which may get longer, without any
 -- weights. numbers and looks are for the owner of the list.
 function _M.blank(list, room)
@@ -41,8 +125,8 @@ function _M.blank(list, room)
         moved = false,      -- numbers
         value = false,      -- their new weights
         fresh = false,
-        laid = false,       -- the points of one number that has moved,
-        aside = false,      -- which lie here, and may be of no use any more
+        aside = false,      -- the points of one number that has moved
+        find = find_first,  -- nil: the one of the module
     }
 end
 
@@ -78,18 +162,12 @@ function _M.put(self, n, weight)
 
     -- Alone, and back to what the ring has.
     self.fresh = weight == old and #moved == 1
-    self.laid = false
+    self.find = find_first
 
     if self.fresh then
         value[n], moved[1] = nil, nil
-        self.ring.lent = false
+        self.find, self.ring.lent = nil, false
     end
-end
-
-
--- make makes the ring.
-local function make(self)
-    self.ring, self.fresh = hash.over(self.list, self.weight), true
 end
 
 
@@ -115,66 +193,12 @@ function _M.settle(self)
         moved[i] = nil
     end
 
-    self.laid, self.fresh = false, true
+    self.fresh, self.find = true, nil
     self.aside = self.aside and self.aside.ring.stop <= KEPT and self.aside
 end
 
 
--- lay puts what has moved aside, if it is little.
-local function lay(self)
-    local n = self.moved[1]
-    local aside = #self.moved == 1
-                  and aside_of.new(self.ring, n, self.value[n], self.aside)
-
-    if aside then
-        self.laid, self.aside, aside.looks = true, aside, LOOKS
-    end
-
-    return aside
-end
-
-
--- What is seldom done ends in loops. The compiler would follow a pick into them
--- and give up there, several times, each of which takes as long as a hundred
--- changes, or make a trace of them that no loop of picks can be part of.
-jit.off(make)
 jit.off(_M.settle)
-jit.off(lay)
-
-
--- beside returns the number of a key where that can be told by a look beside
--- the ring. Otherwise it returns nil, and the ring is up to date.
-local function beside(self, key)
-    local aside = self.laid and self.aside or lay(self)
-
-    if aside and aside.looks > 0 then
-        aside.looks = aside.looks - 1
-
-        local n = ahead(self.ring, aside, of_key(key or ""))
-        if n then
-            return n
-        end
-    end
-
-    _M.settle(self)
-end
-
-
--- next returns the number that a key belongs to, or nil if none has a weight.
-function _M.next(self, key)
-    if not self.fresh then
-        if not self.ring then
-            make(self)
-        else
-            local n = beside(self, key)
-            if n then
-                return n
-            end
-        end
-    end
-
-    return next_of(self.ring, key)
-end
 
 
 return _M
