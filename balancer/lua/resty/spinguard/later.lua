@@ -59,8 +59,16 @@ local function make(self)
 end
 
 
--- find_beside looks at what lies aside too, as often as that pays.
-local function find_beside(self, key)
+-- find_beside looks at what lies aside too, as often as that pays. Like the
+-- other one it may have been kept by its user, and be called when it is not its
+-- turn any more.
+local find_beside
+
+function find_beside(self, key)
+    if self.find ~= find_beside then
+        return self:find(key)
+    end
+
     local aside = self.aside
 
     if aside.looks > 0 then
@@ -96,7 +104,13 @@ end
 
 
 -- find_first is for the first pick, and the first after changes.
-local function find_first(self, key)
+local find_first
+
+function find_first(self, key)
+    if self.find ~= find_first then
+        return self:find(key)
+    end
+
     if not self.ring then
         make(self)
     elseif not lay(self) then
