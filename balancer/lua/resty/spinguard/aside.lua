@@ -40,7 +40,6 @@ function _M.new(hash, n, weight, before)
 
     local list = points.begin(size)
     points.write(list, 0, ids[n], n, from, stop)
-    list = points.sort(size, ids)
     hash.lent = hash.lent or size > MANY
 
     if not before or not ring.again(before.ring, list, size, ids) then

@@ -68,7 +68,7 @@ local function build(self)
         at = points.write(list, at, ids[n], n, 0, count[n])
     end
 
-    self.ring = ring.new(points.sort(size, ids), size, ids)
+    self.ring = ring.new(list, size, ids)
 end
 
 

@@ -11,13 +11,17 @@
 
 local bit = require "bit"
 local ffi = require "ffi"
+local spread = require "resty.spinguard.spread"
 
 local arshift = bit.arshift
 local band = bit.band
 local bor = bit.bor
 local ceil = math.ceil
-local floor = math.floor
-local tobit = bit.tobit
+local home = spread.home
+local max = math.max
+local plan_of = spread.plan
+local spread_out = spread.out
+local zero = ffi.fill
 
 
 local CIRCLE = 2 ^ 30
@@ -26,10 +30,10 @@ local FULL = 0.9        -- of the places, at most
 local THIN = 0.3        -- and at least
 local NEAR = 16         -- places that a search halves
 local TAIL = NEAR + 1   -- places behind the last part, and a 64th of all
-local END = 2 ^ 31 - 1  -- behind all points
-local GAP = 32768       -- the mark, added to an owner
+local END = spread.END
+local GAP = spread.GAP
+local FIRST = spread.FIRST
 local OWNER = GAP - 1
-local FIRST = 1         -- place: the one before is no gap, and ends loops
 
 local longs = ffi.typeof("int32_t[?]")
 local shorts = ffi.typeof("uint16_t[?]")
@@ -56,86 +60,60 @@ local function fill(points, owner, at)
 end
 
 
--- spread lays sorted points out, and says whether there was room for all.
-local function spread(self, points, size)
-    local from, from_owner = points.point, points.owner
-    local point, owner, scale = self.point, self.owner, self.scale
-    local stop, at = self.stop, FIRST - 1
+-- plan returns the places, the scale and the place behind the last point of a
+-- ring of so many points.
+local function plan(list, size)
+    local places = ceil(size * WIDE) + FIRST
+    local scale = (places - FIRST) / CIRCLE
 
-    for i = 0, size - 1 do
-        local its, who = from[i], from_owner[i]
-        local home = floor(its * scale) + FIRST
-        local gap = who + GAP
-
-        -- Some gaps whether there are any or not, which spares a loop nearly
-        -- always: what was none is written over.
-        point[at + 1], owner[at + 1] = its, gap
-        point[at + 2], owner[at + 2] = its, gap
-        point[at + 3], owner[at + 3] = its, gap
-        point[at + 4], owner[at + 4] = its, gap
-
-        for far = at + 5, home - 1 do
-            point[far], owner[far] = its, gap
-        end
-
-        at = at < home and home or at + 1
-
-        if at >= stop then
-            return false
-        end
-
-        point[at], owner[at] = its, who
-    end
-
-    for i = at + 1, stop + 3 do
-        point[i], owner[i] = END, GAP
-    end
-
-    owner[stop] = 0
-
-    return true
+    return places, scale, plan_of(list, size, places, scale)
 end
 
 
--- new returns a ring of a list of sorted points. ids are those of the owners,
--- by number.
-function _M.new(points, size, ids)
-    local places = ceil(size * WIDE) + 1
-    local tail = TAIL + ceil(places / 64)
-    local self
+-- tail returns how many places are behind the last part of the circle.
+local function tail(places)
+    return TAIL + ceil(places / 64)
+end
 
-    repeat
-        local stop = places + tail + FIRST
 
-        self = {
-            point = longs(stop + 4),
-            owner = shorts(stop + 4),
-            size = size,
-            places = places,
-            stop = stop,
-            scale = (places - 1) / CIRCLE,
-            ids = ids,
-        }
-        tail = 2 * tail
-    until spread(self, points, size)
+-- new returns a ring of a list of points. ids are those of the owners, by
+-- number.
+function _M.new(list, size, ids)
+    local places, scale, last = plan(list, size)
+    local stop = max(places, last) + tail(places)
+    local self = {
+        point = longs(stop + 4),
+        owner = shorts(stop + 4),
+        size = size,
+        places = places,
+        stop = stop,
+        scale = scale,
+        ids = ids,
+    }
+
+    spread_out(self, list, size, last)
 
     return self
 end
 
 
 -- again makes another ring of one that nobody asks any more, and says whether
--- it has room for that. If not, it is of no use.
-function _M.again(self, points, size, ids)
-    local places = ceil(size * WIDE) + 1
+-- it has room for that.
+function _M.again(self, list, size, ids)
+    local places, scale, last = plan(list, size)
 
-    if places + TAIL + ceil(places / 64) + FIRST > self.stop then
+    if places + tail(places) > self.stop or last > self.stop then
         return false
     end
 
     self.size, self.places = size, places
-    self.scale, self.ids = (places - 1) / CIRCLE, ids
+    self.scale, self.ids = scale, ids
 
-    return spread(self, points, size)
+    zero(self.point, 4 * (last + 1))
+    zero(self.owner, 2 * (last + 1))
+    spread_out(self, list, size, last)
+
+    return true
 end
 
 
@@ -160,9 +138,7 @@ end
 -- gap before it.
 function _M.at(self, point)
     local points = self.point
-    -- The place where it belongs, or the one before, where nothing can be that
-    -- ends the search.
-    local at = tobit(point * self.scale + (FIRST - 0.5))
+    local at = home(point, self.scale)
 
     -- The sign of a difference is a mask, where the compiler would make two
     -- traces of a comparison, and begin another one at a loop.
@@ -203,7 +179,7 @@ end
 -- ring is of no use then.
 function _M.put(self, point, n)
     local points, owner, ids = self.point, self.owner, self.ids
-    local at = floor(point * self.scale) + FIRST
+    local at = home(point, self.scale)
     local its = points[at]
 
     while its < point or (its == point and ids[owner[at]] < ids[n]) do
@@ -233,7 +209,7 @@ end
 -- take takes a point of an owner out.
 function _M.take(self, point, n)
     local points, owner, scale = self.point, self.owner, self.scale
-    local at, stop = floor(point * scale) + FIRST, self.stop
+    local at, stop = home(point, scale), self.stop
 
     while points[at] < point do
         at = at + 1
@@ -248,7 +224,7 @@ function _M.take(self, point, n)
     -- Who lies behind its home moves up.
     for i = at + 1, stop - 1 do
         local its, who = points[i], owner[i]
-        if who >= GAP or its * scale + FIRST >= i then
+        if who >= GAP or home(its, scale) >= i then
             break
         end
 
