@@ -45,12 +45,22 @@ local function builds(make, n)
     return (now(CPU) - before) / n / 1000, picker
 end
 
+-- begun is the time to change a weight of fresh pickers and to ask each once.
+local function begun(pickers, id, weight)
+    local before = now(CPU)
+
+    for i = 1, #pickers do
+        pickers[i]:set(id, weight)
+        pickers[i]:find("key")
+    end
+
+    return (now(CPU) - before) / #pickers / 1000
+end
+
 -- sets is the time to change a weight and to ask once, used the time to change
--- it and to ask a hundred times. The weights are 1 and 2 in turn, and where it
--- is said which there is, the other one comes first: it is always a change.
+-- it and to ask a hundred times.
 local turn = 0
-local function sets(picker, id, n, weight)
-    turn = weight or turn
+local function sets(picker, id, n)
     local before = now(CPU)
 
     for _ = 1, n do
@@ -76,5 +86,5 @@ local function used(picker, id, n)
     return (now(CPU) - before) / n / 1000
 end
 
-return picks, p999, builds, sets, used
+return picks, p999, builds, begun, sets, used
 ]]
