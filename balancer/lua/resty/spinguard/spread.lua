@@ -1,9 +1,9 @@
 -- How the points of a consistent hash get onto its ring: each lies where its
 -- part of the circle is in the array, or, where others lie already, as little
 -- behind that as the order allows. It is counted how many belong at each place,
--- so each is written once, and those that share a place are put in order as
--- they come: two in the mean. No loop has a branch that data decides, but for
--- what is rare: the compiler and the processor would guess it wrong.
+-- so each is written once; the few that share a place are put in order as they
+-- come. No loop has a branch that data decides, but for what is rare: the
+-- compiler and the processor would guess it wrong.
 
 local bit = require "bit"
 local ffi = require "ffi"
