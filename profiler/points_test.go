@@ -31,18 +31,20 @@ type said struct {
 }
 
 // tracebacks reads the points of a file: frames leaf first, without those in C.
+// Of more than 22 levels Lua leaves out the middle. It is seldom, where the
+// garbage collector calls in between; such a point is there, and has no frames.
 func tracebacks(t *testing.T, path string) map[int][]said {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, point := map[int][]said{}, 0
+	all, deep, point := map[int][]said{}, []int{}, 0
 	for _, line := range strings.Split(string(text), "\n") {
 		if m := pointHead.FindStringSubmatch(line); m != nil {
 			point, _ = strconv.Atoi(m[1])
 		} else if line == "\t..." {
-			t.Fatalf("point %d: Lua leaves out the middle", point)
+			deep = append(deep, point)
 		} else if m := pointLine.FindStringSubmatch(line); m != nil {
 			s := said{file: filepath.Base(m[1]), name: m[3]}
 			s.line, _ = strconv.Atoi(m[2])
@@ -52,6 +54,9 @@ func tracebacks(t *testing.T, path string) map[int][]said {
 			}
 			all[point] = append(all[point], s)
 		}
+	}
+	for _, point := range deep {
+		all[point] = nil
 	}
 	return all
 }
@@ -128,7 +133,7 @@ func compare(t *testing.T, stacks []stack.Stack, want map[int][]said) {
 			cut[s.Truncated]++
 		}
 		frames, point := luaFrames(s)
-		if point == 0 {
+		if told, written := want[point]; point == 0 || written && told == nil {
 			elsewhere++
 			continue
 		}

@@ -4,7 +4,8 @@ old=./build/spinguard_1.deb new=./build/spinguard_2.deb
 shop=127.0.0.1:18080
 quiet() { "$@" >log 2>&1 || { cat log; return 1; }; }
 agent() { systemctl show --property MainPID --value spinguard; }
-is_new() { systemctl --quiet is-active spinguard && [ "$(agent)" != "$1" ]; }
+# The process first: asked after it, the state can't be that of the one before.
+is_new() { now=$(agent) && [ "$now" != 0 ] && [ "$now" != "$1" ] && systemctl --quiet is-active spinguard; }
 stays_out() { if "$@" 2>/dev/null; then echo "possible in the unit: $*"; exit 1; fi; }
 forbid() { echo "$1" && exit 1; }
 
