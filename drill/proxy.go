@@ -55,9 +55,11 @@ func (l *lab) launchProxy() (*job, error) {
 	if !l.nginx() {
 		argv = []string{"haproxy", "-D", "-f", l.configFile(), "-p", l.pidFile()}
 	}
-	if _, err := exec.LookPath(argv[0]); err != nil {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
 		return nil, fmt.Errorf("%s: not installed; on Debian: apt-get install %s", argv[0], packages[l.c.Proxy])
 	}
+	argv[0] = path // whole, as services have it: nginx starts the binary of an upgrade by this name
 	return launch(l.brood, filepath.Join(l.out, "start.log"), nil, argv...)
 }
 
