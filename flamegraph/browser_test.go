@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,15 +146,26 @@ func (b *tab) want(expression, want string) {
 	b.t.Errorf("%s: %q, want %q", expression, got, want)
 }
 
-// click presses the mouse in the middle of an element.
+// click presses the mouse in the middle of an element, once it lies still and
+// nothing lies over it: a page that has just been drawn anew may move.
 func (b *tab) click(expression string) {
 	b.t.Helper()
-	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64]("(() => { const e = "+expression+"; e.scrollIntoView({block: 'nearest'}); const r = e.getBoundingClientRect();"+
-		" return [r.x + r.width / 2, r.y + r.height / 2] })()"))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
+	middle := "(() => { const e = " + expression + "; e.scrollIntoView({block: 'nearest'}); const r = e.getBoundingClientRect();" +
+		" const x = r.x + r.width / 2, y = r.y + r.height / 2; return [x, y, e.contains(document.elementFromPoint(x, y)) ? 1 : 0] })()"
+	var before []float64
+	for range 100 {
+		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64](middle))
+		if err != nil {
+			b.t.Fatalf("%s: %v", expression, err)
+		}
+		if slices.Equal(at, before) && at[2] == 1 {
+			b.do(chromedp.MouseClickXY(at[0], at[1]))
+			return
+		}
+		before = at
+		time.Sleep(20 * time.Millisecond)
 	}
-	b.do(chromedp.MouseClickXY(at[0], at[1]))
+	b.t.Errorf("%s: no place to click on, at last %v", expression, before)
 }
 
 func (b *tab) keys(s string) {
